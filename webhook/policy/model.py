@@ -1,0 +1,336 @@
+"""The policy model: the documents of the group sparkwebhook.dev, checked value by value.
+
+Attribute names are the YAML names; a model is what its author wrote, with placeholders still in it. Nothing
+is coerced: a number where text stands is an error. Items are validated a second time at admission, when the
+placeholders are filled in: `Item.model_validate(raw, context=values.FILLED)`. It must never read a file, and
+never put a value into an error message.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
+
+from webhook.policy import ownership, shapes, values
+from webhook.policy.shapes import FieldOf, Shape
+from webhook.policy.values import (
+    DnsSubdomain,
+    EnvPrefix,
+    FixedDnsLabel,
+    FixedDnsSubdomain,
+    FixedLabelKey,
+    FixedLabelValue,
+    LabelValue,
+    RelativePath,
+    Text,
+    fault,
+)
+
+API_VERSION = "sparkwebhook.dev/v1alpha1"
+CLUSTER_KIND, NAMESPACED_KIND = "ClusterSparkPodPolicy", "SparkPodPolicy"
+
+Int32 = Annotated[int, Field(ge=-values.INT32_MAX - 1, le=values.INT32_MAX)]
+Int64 = Annotated[int, Field(ge=-values.INT64_MAX - 1, le=values.INT64_MAX)]
+MountPath = Annotated[str, values.rule(values.mount_path), ownership.free_path]
+FileMode = Annotated[int, Field(ge=0, le=values.FILE_MODE_MAX)]
+
+
+class OnConflict(StrEnum):
+    """What happens when the pod's author has set another value."""
+
+    KEEP = "Keep"
+    REPLACE = "Replace"
+    REJECT = "Reject"
+
+
+# Strict validation would want the enum's member; the document holds its text.
+OnConflictText = Annotated[OnConflict, Field(strict=False)]
+
+
+def _containers_tag(value: Any) -> str:
+    return "names" if isinstance(value, list) else "word"
+
+
+Containers = Annotated[
+    Annotated[Literal["Spark", "All"], Tag("word")]
+    | Annotated[list[FixedDnsLabel], Field(min_length=1), Tag("names")],
+    Discriminator(_containers_tag),
+]
+
+
+class Model(BaseModel):
+    """Closed and strict: an unknown field and a value of another type are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Item(Model):
+    """One feature of a policy."""
+
+    onConflict: OnConflictText | None = None
+
+
+class ContainerItem(Item):
+    """A feature that goes into containers: Spark's own, all of the pod, or those named."""
+
+    containers: Containers = "Spark"
+
+
+class MountedItem(ContainerItem):
+    """What secrets and config maps have in common."""
+
+    name: DnsSubdomain
+    mountPath: MountPath
+    items: list[Annotated[dict[str, Any], Shape("KeyToPath")]] | None = None
+    defaultMode: FileMode | None = None
+    optional: bool | None = None
+    subPath: RelativePath | None = None
+    readOnly: bool = True
+
+
+class SecretItem(MountedItem):
+    """A Secret, mounted as files; the type says which program reads them and adds its variable."""
+
+    type: Literal["Generic", "GCPServiceAccount", "HadoopDelegationToken"] = "Generic"
+
+
+class ConfigMapItem(MountedItem):
+    """A ConfigMap, mounted as files."""
+
+
+if TYPE_CHECKING:
+
+    class _VolumeMountFields(Model):
+        readOnly: bool | None = None
+        recursiveReadOnly: str | None = None
+        subPath: str | None = None
+        subPathExpr: str | None = None
+
+    class _VolumeFields(Item):
+        pass
+
+else:
+
+    def _fields(shape: str, required: str, left_out: str) -> dict[str, Any]:
+        return {
+            name: (Annotated[Any, FieldOf(shape, name)], ... if name == required else None)
+            for name in shapes.fields(shape)
+            if name != left_out
+        }
+
+    _VolumeMountFields = create_model(
+        "_VolumeMountFields", __base__=Model, **_fields("VolumeMount", required="mountPath", left_out="name")
+    )
+    _VolumeFields = create_model(
+        "_VolumeFields", __base__=Item, **_fields("Volume", required="", left_out="name")
+    )
+
+
+class VolumeMountItem(_VolumeMountFields):
+    """A Kubernetes VolumeMount of the volume it stands in, and the containers that get it."""
+
+    mountPath: MountPath
+    containers: Containers = "Spark"
+
+    def mount(self, volume_name: str) -> dict[str, Any]:
+        """The plain Kubernetes VolumeMount."""
+        return {"name": volume_name, **self.model_dump(exclude={"containers"}, exclude_unset=True)}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.subPath and self.subPathExpr:
+            raise fault("subPath and subPathExpr exclude each other: remove one", "subPathExpr")
+        if self.recursiveReadOnly in ("IfPossible", "Enabled") and not self.readOnly:
+            raise fault("needs readOnly: true", "recursiveReadOnly")
+        return self
+
+
+class VolumeItem(_VolumeFields):
+    """A Kubernetes Volume, and where it is mounted."""
+
+    name: Annotated[str, values.rule(values.dns_label), ownership.free_volume]
+    mounts: list[VolumeMountItem] = Field(default=[])
+
+    @property
+    def source(self) -> str:
+        """The name of its volume source, as `emptyDir`."""
+        return next(iter(self.model_fields_set & _SOURCES))
+
+    def volume(self) -> dict[str, Any]:
+        """The plain Kubernetes Volume."""
+        return {"name": self.name, self.source: getattr(self, self.source)}
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        found = sorted(self.model_fields_set & _SOURCES)
+        if not found:
+            raise fault("has no source: add one, as in emptyDir: {}")
+        if len(found) > 1:
+            raise fault(f"has {len(found)} sources ({', '.join(found)}): keep one", found[1])
+        return self
+
+
+_SOURCES = frozenset(shapes.fields("Volume")) - {"name"}
+
+
+class EnvItem(ContainerItem):
+    """A Kubernetes EnvVar; with `join`, its value is added to what the author has."""
+
+    name: Annotated[str, values.rule(values.env_name), ownership.free_env]
+    value: Text | None = None
+    valueFrom: Annotated[dict[str, Any], Shape("EnvVarSource")] | None = None
+    join: Text | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.value is not None and self.valueFrom is not None:
+            raise fault("value and valueFrom exclude each other: remove one", "valueFrom")
+        if self.join is not None and self.value is None:
+            raise fault("join needs a value: only a literal can be joined to the author's", "join")
+        return self
+
+
+class EnvFromItem(ContainerItem):
+    """A Kubernetes EnvFromSource."""
+
+    prefix: EnvPrefix | None = None
+    configMapRef: Annotated[dict[str, Any], Shape("ConfigMapEnvSource")] | None = None
+    secretRef: Annotated[dict[str, Any], Shape("SecretEnvSource")] | None = None
+
+    @model_validator(mode="after")
+    def _one_reference(self) -> Self:
+        if (self.configMapRef is None) == (self.secretRef is None):
+            raise fault("needs exactly one of configMapRef and secretRef")
+        return self
+
+
+class HadoopItem(ContainerItem):
+    """The Hadoop configuration, as Spark itself would mount it."""
+
+    configMap: DnsSubdomain
+
+
+class TolerationItem(Item):
+    """A Kubernetes Toleration."""
+
+    key: Annotated[str, values.rule(values.toleration_key)] | None = None
+    operator: Literal["Equal", "Exists"] | None = None
+    value: LabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    tolerationSeconds: Int64 | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.operator == "Exists" and self.value:
+            raise fault("operator Exists takes no value: remove it, or use operator: Equal", "value")
+        if not self.key and self.operator != "Exists":
+            raise fault("without a key, only operator: Exists is possible: it tolerates every taint")
+        if self.tolerationSeconds is not None and self.effect != "NoExecute":
+            raise fault("only goes with effect: NoExecute", "tolerationSeconds")
+        return self
+
+
+class ImagePullSecretItem(Item):
+    """The name of a Secret with registry credentials."""
+
+    name: DnsSubdomain
+
+
+class RoleBlock(Model):
+    """The features for one role, or for both; one field per feature step."""
+
+    secrets: list[SecretItem] = []
+    configMaps: list[ConfigMapItem] = []
+    volumes: list[VolumeItem] = []
+    env: list[EnvItem] = []
+    envFrom: list[EnvFromItem] = []
+    hadoop: HadoopItem | None = None
+    labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = {}
+    annotations: dict[
+        Annotated[str, values.literal(values.annotation_key), ownership.free_annotation], Text
+    ] = {}
+    nodeSelector: dict[FixedLabelKey, LabelValue] = {}
+    tolerations: list[TolerationItem] = []
+    imagePullSecrets: list[ImagePullSecretItem] = []
+
+
+class Requirement(Model):
+    """One of a selector's matchExpressions."""
+
+    key: FixedLabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[FixedLabelValue] = []
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.operator in ("In", "NotIn"):
+            if not self.values:
+                raise fault(f"operator {self.operator} needs at least one value", "values")
+        elif self.values:
+            raise fault(f"operator {self.operator} takes no values: remove them", "values")
+        return self
+
+
+class LabelSelector(Model):
+    """A Kubernetes LabelSelector; an empty one selects everything."""
+
+    matchLabels: dict[FixedLabelKey, FixedLabelValue] = {}
+    matchExpressions: list[Requirement] = []
+
+
+class Match(Model):
+    """Which pods a policy is for; what is absent does not restrict."""
+
+    namespaceSelector: LabelSelector | None = None
+    podSelector: LabelSelector | None = None
+
+
+class PolicySpec(Model):
+    """What a policy asks for, how strongly, and where."""
+
+    priority: Int32 = 0
+    mandatory: bool = False
+    onConflict: OnConflictText = OnConflict.KEEP
+    atomic: bool = False
+    match: Match = Match()
+    common: RoleBlock = RoleBlock()
+    driver: RoleBlock = RoleBlock()
+    executor: RoleBlock = RoleBlock()
+
+
+class Metadata(BaseModel):
+    """The part of an object's metadata that we read; what the API server adds to it is passed over."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    name: FixedDnsSubdomain
+    namespace: FixedDnsLabel | None = None
+    labels: dict[FixedLabelKey, FixedLabelValue] = {}
+    # Not read for placeholders: kubectl keeps the applied document in an annotation.
+    annotations: dict[Annotated[str, values.literal(values.annotation_key)], str] = {}
+
+
+class Policy(Model):
+    """A policy document of either kind."""
+
+    apiVersion: Literal["sparkwebhook.dev/v1alpha1"]
+    kind: Literal["ClusterSparkPodPolicy", "SparkPodPolicy"]
+    metadata: Metadata
+    spec: PolicySpec = PolicySpec()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that a SparkPodPolicy is for; None for the cluster's kind."""
+        return self.metadata.namespace if self.kind == NAMESPACED_KIND else None
+
+    @model_validator(mode="after")
+    def _scope(self) -> Self:
+        if self.kind == NAMESPACED_KIND and self.metadata.namespace is None:
+            raise fault(f"a {NAMESPACED_KIND} needs a namespace", "metadata", "namespace")
+        return self

@@ -1,0 +1,75 @@
+"""What a policy must leave alone: things of Spark and of this webhook. It says what to use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import AfterValidator
+
+from webhook import spark
+from webhook.policy import values
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+# What to set up in Spark itself where the policy has no field for it.
+_IN_SPARK = {
+    "localDirs": "configure Spark's volumes named spark-local-dir-* or spark.local.dir",
+    "kerberos": "configure Spark's spark.kubernetes.kerberos.* and spark.kerberos.* properties",
+    "kubernetesCredentials": "configure Spark's spark.kubernetes.authenticate.* properties",
+    "sparkConf": "set the Spark property that it comes from",
+}
+
+
+def _taken(hint: str | None) -> str | None:
+    """The error for something of Spark's, from what `webhook.spark` says about it."""
+    if hint is None:
+        return None
+    if not hint:
+        return "set by Spark itself and can't be changed by a policy"
+    from webhook.policy.model import RoleBlock  # noqa: PLC0415
+
+    if hint.split(" ")[0] in RoleBlock.model_fields:
+        return f"set by Spark itself; use `{hint}`"
+    return f"set by Spark itself; {_IN_SPARK[hint]}"
+
+
+def _env(name: str) -> str | None:
+    return _taken(spark.own_env(name))
+
+
+def _volume(name: str) -> str | None:
+    return _taken(spark.own_volume(name))
+
+
+def _path(path: str) -> str | None:
+    return _taken(spark.own_path(values.normal_path(path)))
+
+
+def _label(key: str) -> str | None:
+    if key.startswith(values.OWN_PREFIX):
+        return f"labels under {values.OWN_PREFIX} are the webhook's own: use another prefix"
+    return _taken("") if spark.own_label(key) else None
+
+
+def _annotation(key: str) -> str | None:
+    if key.startswith(values.OWN_PREFIX):
+        return f"annotations under {values.OWN_PREFIX} are the webhook's own: use another prefix"
+    if key == MIRROR_ANNOTATION:
+        return "set by Kubernetes itself and can't be changed by a policy"
+    return None
+
+
+def _free(check: Callable[[str], str | None]) -> AfterValidator:
+    def validate(value: str) -> str:
+        if problem := check(value):
+            raise values.fault(problem)
+        return value
+
+    return AfterValidator(validate)
+
+
+free_env = _free(_env)
+free_volume = _free(_volume)
+free_path = _free(_path)
+free_label = _free(_label)
+free_annotation = _free(_annotation)

@@ -1,0 +1,198 @@
+"""The rules for single values of a policy: names, labels, paths, text.
+
+A rule returns None, or what is wrong and how to fix it. It never repeats the value: that may be a secret. A
+value that holds a placeholder passes here while a policy is loaded; it is checked again after filling in,
+with `context=FILLED`, when braces are plain text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from webhook.policy import placeholders
+
+FILLED: Final = {"filled": True}
+"""Validation context for values whose placeholders have been filled in: every rule applies to them."""
+
+OWN_PREFIX = "sparkwebhook.dev/"
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+FILE_MODE_MAX = 0o777
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_ENV_NAME = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+
+Rule = Callable[[str], str | None]
+Validator = Callable[[str, ValidationInfo], str]
+
+
+def fault(message: str, *at: str | int) -> PydanticCustomError:
+    """An error with exactly this text; `at` leads from the value being validated to the part it is about."""
+    return PydanticCustomError("policy", "{message}", {"message": message, "at": at})
+
+
+def dns_label(text: str) -> str | None:
+    if len(text) <= 63 and _DNS_LABEL.fullmatch(text):
+        return None
+    return (
+        "not a valid name: use lower case letters, digits and '-', at most 63, "
+        "with a letter or digit at both ends"
+    )
+
+
+def dns_subdomain(text: str) -> str | None:
+    if len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text):
+        return None
+    return (
+        "not a valid name: use lower case letters, digits, '-' and '.', at most 253, "
+        "with a letter or digit at both ends of every part"
+    )
+
+
+def env_name(text: str) -> str | None:
+    if _ENV_NAME.fullmatch(text):
+        return None
+    return "not a valid variable name: use printable ASCII characters other than '=', at least one"
+
+
+def env_prefix(text: str) -> str | None:
+    return env_name(text) if text else None
+
+
+def config_key(text: str) -> str | None:
+    if len(text) <= 253 and _CONFIG_KEY.fullmatch(text) and text not in (".", "..") and text[:2] != "..":
+        return None
+    return "not a valid key: use letters, digits, '-', '_' and '.', at most 253"
+
+
+def label_key(text: str) -> str | None:
+    prefix, slash, name = text.rpartition("/")
+    if slash and dns_subdomain(prefix):
+        return "not a valid key: what stands before the '/' must be a DNS name in lower case"
+    if len(name) <= 63 and _QUALIFIED.fullmatch(name):
+        return None
+    return (
+        "not a valid key: use letters, digits, '-', '_' and '.', at most 63, "
+        "with a letter or digit at both ends; a DNS name and '/' may stand before it"
+    )
+
+
+def annotation_key(text: str) -> str | None:
+    return label_key(text.lower())
+
+
+def label_value(text: str) -> str | None:
+    if not text or (len(text) <= 63 and _QUALIFIED.fullmatch(text)):
+        return None
+    return (
+        "not a valid label value: use letters, digits, '-', '_' and '.', at most 63, "
+        "with a letter or digit at both ends (an empty value is fine)"
+    )
+
+
+def toleration_key(text: str) -> str | None:
+    return label_key(text) if text else None
+
+
+def mount_path(text: str) -> str | None:
+    if not text.startswith("/"):
+        return "must be an absolute path: begin it with '/'"
+    if ":" in text:
+        return "must not contain ':'"
+    if ".." in text.split("/"):
+        return "must not contain '..': write the path that is meant"
+    return None
+
+
+def relative_path(text: str) -> str | None:
+    if text.startswith("/"):
+        return "must be a relative path: remove the '/' at its beginning"
+    if ".." in text.split("/"):
+        return "must not contain '..': write the path that is meant"
+    return None
+
+
+def file_path(text: str) -> str | None:
+    """The path of a projected file: as `relative_path`, and neither empty nor beginning with two dots."""
+    if not text:
+        return "must not be empty: write the file's path below the mount"
+    if text.startswith(".."):
+        return "must not begin with '..'"
+    return relative_path(text)
+
+
+def normal_path(path: str) -> str:
+    """The one spelling of an absolute path: `/opt//spark/conf/` is `/opt/spark/conf`."""
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def text_error(text: str) -> str | None:
+    """What is wrong with any text of a policy, whatever it is for."""
+    if "\x00" in text:
+        return "must not contain the character NUL"
+    return placeholders.error(text)
+
+
+def checker(check: Rule) -> Validator:
+    """A function that lets a text pass if `check` accepts it, or while it holds placeholders to fill in."""
+
+    def validate(value: str, info: ValidationInfo) -> str:
+        if not info.context and "{{" in value:
+            if problem := text_error(value):
+                raise fault(problem)
+            if placeholders.present(value):
+                return value
+        if problem := check(value):
+            raise fault(problem)
+        return value
+
+    return validate
+
+
+def rule(check: Rule) -> AfterValidator:
+    """Annotates a text with `checker(check)`."""
+    return AfterValidator(checker(check))
+
+
+def literal(check: Rule) -> AfterValidator:
+    """As `rule`, for a text in which a placeholder is an error."""
+
+    def validate(value: str) -> str:
+        if placeholders.present(value):
+            raise fault("placeholders can't be used here")
+        if problem := check(value):
+            raise fault(problem)
+        return value
+
+    return AfterValidator(validate)
+
+
+def check_text(value: str, info: ValidationInfo) -> str:
+    """The checker of text that has no other rule."""
+    problem = "must not contain the character NUL" if "\x00" in value else None
+    if problem is None and not info.context and "{{" in value:
+        problem = placeholders.error(value)
+    if problem:
+        raise fault(problem)
+    return value
+
+
+Text = Annotated[str, AfterValidator(check_text)]
+DnsLabel = Annotated[str, rule(dns_label)]
+DnsSubdomain = Annotated[str, rule(dns_subdomain)]
+EnvPrefix = Annotated[str, rule(env_prefix)]
+LabelValue = Annotated[str, rule(label_value)]
+RelativePath = Annotated[str, rule(relative_path)]
+FixedDnsLabel = Annotated[str, literal(dns_label)]
+FixedDnsSubdomain = Annotated[str, literal(dns_subdomain)]
+FixedLabelKey = Annotated[str, literal(label_key)]
+FixedLabelValue = Annotated[str, literal(label_value)]
