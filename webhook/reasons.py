@@ -48,7 +48,7 @@ class Reason(StrEnum):
 
 _TEXT: dict[Reason, str] = {
     Reason.MUTATED: "policies matched and the pod was changed",
-    Reason.UNCHANGED: "policies matched and the pod already is as they ask, or nothing of them could be applied",
+    Reason.UNCHANGED: "policies matched, and the pod already is as they leave it",
     Reason.NO_POLICY: "no policy matches this pod",
     Reason.DENIED: "a policy with onConflict: Reject refuses the pod",
     Reason.NOT_A_POD: "the request is not about a pod itself",

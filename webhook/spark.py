@@ -13,6 +13,8 @@ VERSION_LABEL = "spark-version"
 EXECUTOR_ID_LABEL = "spark-exec-id"
 
 DRIVER, EXECUTOR = "driver", "executor"
+# Stands for the executor id in pods that a StatefulSet or Deployment makes, until the driver relabels them.
+UNASSIGNED_EXECUTOR_ID = "EXECID"
 
 LABELS = frozenset(
     {

@@ -1,0 +1,290 @@
+"""The pure core: from a request, the policies and what is known of namespaces to a Decision.
+
+No I/O, no clock, no globals. The request's object is changed in place, and every change is recorded as an
+RFC 6902 operation; nothing is copied or compared afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook import spark, status
+from webhook.changes import EnsureKey, Plan, Refusal
+from webhook.patch import Operation
+from webhook.pod import MalformedPod as MalformedPod
+from webhook.pod import SparkPod
+from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet
+from webhook.policy.placeholders import MissingValue
+from webhook.reasons import Reason
+
+EXCLUDE_ANNOTATION = "sparkwebhook.dev/exclude"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+SYSTEM_NAMESPACES = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+
+_MAX_WARNING = 120
+_MAX_WARNINGS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a reader should know of one feature of a policy.
+
+    Attributes:
+        reason: why
+        policy: `name`, or `namespace/name`
+        field: where the policy states it, below spec (`common.env[2]`); "" for the policy as a whole
+        subject: what it is about (`env LAKE_TOKEN`)
+        detail: what else matters (the policy that won, the placeholder without a value)
+    """
+
+    reason: Reason
+    policy: str
+    field: str
+    subject: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.short()}: {self.subject}: {self.reason.explain}{detail}"
+
+    def short(self) -> str:
+        """Reason, policy and field alone."""
+        where = f" spec.{self.field}" if self.field else ""
+        return f"{self.reason}: policy {self.policy}{where}"
+
+
+@dataclass(slots=True)
+class Decision:
+    """What the webhook says of one request.
+
+    Attributes:
+        allowed: False only for `onConflict: Reject`
+        reason: what became of the pod as a whole
+        operations: the patch, ready for JSON; empty if nothing changes
+        findings: features that are not in effect, or that replaced a value of the author's
+        policies: names of the policies that matched, in order
+        message: why the pod is denied, for its submitter; "" if it is not
+        role, namespace, pod: of whom this is; a pod without a name is `<generateName>*`
+    """
+
+    allowed: bool
+    reason: Reason
+    operations: list[Operation] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    policies: tuple[str, ...] = ()
+    message: str = ""
+    role: str = ""
+    namespace: str = ""
+    pod: str = ""
+
+    def warnings(self) -> list[str]:
+        """What the submitter should see, as the wire wants it.
+
+        At most 120 characters each and 4096 in all, without control characters
+        (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
+        """
+        told = [finding for finding in self.findings if finding.reason is not Reason.EXCLUDED]
+        lines = list(dict.fromkeys(_warning(finding) for finding in told))
+        kept: list[str] = []
+        room = _MAX_WARNINGS - _MAX_WARNING
+        for line in lines:
+            room -= len(line.encode())
+            if room < 0:
+                kept.append(
+                    f"and {len(lines) - len(kept)} more: see the pod's annotation {status.ANNOTATION}"
+                )
+                break
+            kept.append(line)
+        return kept
+
+
+def _warning(finding: Finding) -> str:
+    text = str(finding)
+    if len(text) > _MAX_WARNING and len(finding.short()) > _MAX_WARNING:
+        # The policy's name gives way: reason and field tell more than the end of a long name.
+        spare = _MAX_WARNING - (len(finding.short()) - len(finding.policy)) - 1
+        text = finding.short().replace(finding.policy, finding.policy[: max(spare, 20)] + "…", 1)
+    if len(text) > _MAX_WARNING:
+        text = text[: _MAX_WARNING - 1] + "…"
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
+    """Decide on an AdmissionReview's request.
+
+    Args:
+        request: the decoded `request`; its `object` is changed in place
+        policies: what applies
+
+    Raises:
+        MalformedPod: the object is not what an API server would send
+    """
+    namespace = request.get("namespace")
+    if not isinstance(namespace, str):
+        namespace = ""
+    skip = _out_of_scope(request, namespace, policies.own_namespace)
+    raw = request.get("object")
+    if skip is not None or not isinstance(raw, dict):
+        return Decision(True, skip or Reason.NOT_A_POD, namespace=namespace)
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        raise MalformedPod("metadata", "expected an object")
+    annotations = metadata.get("annotations")
+    labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        raise MalformedPod("metadata.labels", "expected a map")
+    decision = Decision(True, Reason.NO_POLICY, namespace=namespace, pod=_name(metadata))
+    if isinstance(annotations, dict) and MIRROR_ANNOTATION in annotations:
+        decision.reason = Reason.MIRROR_POD
+        return decision
+    role = labels.get(spark.ROLE_LABEL)
+    if role not in spark.MARKER_ENV:
+        decision.reason = Reason.UNKNOWN_SPARK_ROLE if role else Reason.NO_SPARK_ROLE
+        return decision
+    decision.role = role
+    before: dict[str, str | None] = {}
+    if policies.read_labels:
+        labels, before = status.author_labels(labels, annotations)
+    matching = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
+    if matching:
+        pod = SparkPod(raw, role, policies.namespace(namespace), dict(labels))
+        _Admission(pod, decision, policies.read_labels, before).run(matching, annotations)
+    return decision
+
+
+def _out_of_scope(request: dict[str, Any], namespace: str, own_namespace: str) -> Reason | None:
+    kind, resource = request.get("kind"), request.get("resource")
+    if (isinstance(kind, dict) and kind.get("kind") != "Pod") or request.get("subResource"):
+        return Reason.NOT_A_POD
+    if isinstance(resource, dict) and resource.get("resource") != "pods":
+        return Reason.NOT_A_POD
+    if request.get("operation") != "CREATE":
+        return Reason.NOT_A_CREATE
+    if namespace in SYSTEM_NAMESPACES or namespace == own_namespace:
+        return Reason.SYSTEM_NAMESPACE
+    return None
+
+
+def _name(metadata: dict[str, Any]) -> str:
+    name, prefix = metadata.get("name"), metadata.get("generateName")
+    if isinstance(name, str) and name:
+        return name
+    return f"{prefix}*" if isinstance(prefix, str) else ""
+
+
+class _Admission:
+    """Applying the matching policies to one pod."""
+
+    def __init__(
+        self, pod: SparkPod, decision: Decision, read_labels: frozenset[str], before: dict[str, str | None]
+    ) -> None:
+        self.pod = pod
+        self.decision = decision
+        self.findings = decision.findings
+        self.replaced: list[str] = []
+        self.read_labels = read_labels
+        self.before = before
+
+    def run(self, policies: list[CompiledPolicy], annotations: Any) -> None:
+        """Apply the policies in order and write the outcome to the decision."""
+        decision, role = self.decision, self.pod.role
+        excluded = _excluded(annotations)
+        decision.policies = tuple([policy.name for policy in policies])
+        outcomes = []
+        for policy in policies:
+            if excluded and not policy.mandatory and ("true" in excluded or policy.short_name in excluded):
+                self.findings.append(Finding(Reason.EXCLUDED, policy.name, "", "all of the policy"))
+                outcomes.append(
+                    status.Outcome(policy, (), dict.fromkeys(policy.features[role], Reason.EXCLUDED))
+                )
+                continue
+            features = policy.features[role]
+            skipped = (self._apply_whole if policy.atomic else self._apply_each)(policy, features)
+            outcomes.append(
+                status.Outcome(policy, [item for item in features if item not in skipped], skipped)
+            )
+        rejected = [finding for finding in self.findings if finding.reason is Reason.CONFLICT_REJECTED]
+        if rejected:
+            decision.allowed = False
+            decision.reason = Reason.DENIED
+            decision.message = _denial(rejected)
+            return
+        text = status.render(role, outcomes, self.replaced, self.before, self.pod.metadata.get("annotations"))
+        if text is not None:
+            self._annotate(text)
+        decision.operations = self.pod.patch.operations
+        decision.reason = Reason.MUTATED if decision.operations else Reason.UNCHANGED
+
+    def _apply_each(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> dict[Feature, Reason]:
+        skipped = {}
+        for feature in features:
+            plan = Plan(self.pod)
+            refusal = self._check(plan, feature)
+            if refusal is None:
+                self._write(plan, policy, (feature,))
+            else:
+                plan.refuse()
+                skipped[feature] = self._skip(policy, feature, refusal)
+        return skipped
+
+    def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> dict[Feature, Reason]:
+        plan = Plan(self.pod)
+        for feature in features:
+            refusal = self._check(plan, feature)
+            if refusal is not None:
+                plan.refuse()
+                cause = self._skip(policy, feature, refusal)
+                self.findings.append(Finding(Reason.POLICY_WITHDRAWN, policy.name, "", "all of the policy"))
+                return dict.fromkeys(features, Reason.POLICY_WITHDRAWN) | {feature: cause}
+        self._write(plan, policy, features)
+        return {}
+
+    def _check(self, plan: Plan, feature: Feature) -> Refusal | None:
+        try:
+            changes = feature.changes(self.pod.placeholder)
+        except MissingValue as error:
+            return Refusal(Reason.NO_VALUE, detail=str(error))
+        except ValueError:
+            return Refusal(Reason.INVALID_VALUE)
+        return plan.check(feature.id, feature.on_conflict, changes)
+
+    def _write(self, plan: Plan, policy: CompiledPolicy, features: tuple[Feature, ...]) -> None:
+        if self.read_labels:
+            for key, value in plan.label_changes():
+                if key in self.read_labels:
+                    self.before.setdefault(key, value)
+        plan.write()
+        for feature in features:
+            if feature.id in plan.replacing:
+                self.replaced.append(feature.subject)
+                self.findings.append(Finding(Reason.REPLACED, policy.name, feature.field, feature.subject))
+
+    def _skip(self, policy: CompiledPolicy, feature: Feature, refusal: Refusal) -> Reason:
+        reason = refusal.reason
+        if reason is Reason.CONFLICT_KEPT and feature.softened:
+            reason = Reason.EXECUTOR_NOT_REJECTED
+        self.findings.append(Finding(reason, policy.name, feature.field, feature.subject, refusal.detail))
+        return reason
+
+    def _annotate(self, text: str) -> None:
+        plan = Plan(self.pod)
+        refusal = plan.check(
+            status.ANNOTATION, "Replace", [EnsureKey("annotations", status.ANNOTATION, text)]
+        )
+        if refusal is None:
+            plan.write()
+
+
+def _excluded(annotations: Any) -> frozenset[str]:
+    text = annotations.get(EXCLUDE_ANNOTATION) if isinstance(annotations, dict) else None
+    return frozenset(part.strip() for part in text.split(",")) if isinstance(text, str) else frozenset()
+
+
+def _denial(rejected: list[Finding]) -> str:
+    first = rejected[0]
+    more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
+    return (
+        f"policy {first.policy}, spec.{first.field}: {first.subject}: {first.reason.explain}{more}. "
+        "Remove it from the job's own configuration, where the policy sets it, or ask the policy's owner."
+    )

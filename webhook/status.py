@@ -1,0 +1,126 @@
+"""The status annotation: what a pod's owner can read on the pod itself.
+
+JSON of at most 2 KiB that says the same on every pass over the same pod: what is in effect, not what this
+pass had to write. It must never hold a value of the pod or of a policy, except labels (see `author_labels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.policy.compiled import CompiledPolicy, Feature
+from webhook.reasons import Reason
+
+ANNOTATION = "sparkwebhook.dev/status"
+LIMIT = 2048
+
+
+class Outcome(NamedTuple):
+    """What became of one policy's features: those in effect, and those that are not with the reason."""
+
+    policy: CompiledPolicy
+    applied: Sequence[Feature]
+    skipped: Mapping[Feature, Reason]
+
+
+def author_labels(
+    labels: Mapping[str, str], annotations: Any
+) -> tuple[Mapping[str, str], dict[str, str | None]]:
+    """The pod's labels as its author set them, and those of an earlier pass that differ: key -> value before.
+
+    Selectors and placeholders see the author's labels in every pass, also when a policy of an earlier pass
+    (reinvocation) changed them. An author who forges the record only changes how their own labels are read.
+    """
+    record = _decode(annotations).get("authorLabels")
+    if not isinstance(record, dict):
+        return labels, {}
+    before = {key: value for key, value in record.items() if value is None or isinstance(value, str)}
+    restored = {key: value for key, value in {**labels, **before}.items() if value is not None}
+    return restored, before
+
+
+def render(
+    role: str,
+    outcomes: Iterable[Outcome],
+    replaced: Sequence[str],
+    before: Mapping[str, str | None],
+    annotations: Any,
+) -> str | None:
+    """The annotation's new text; None if the one that is there says the same already.
+
+    Args:
+        role: of the pod
+        outcomes: all policies that matched, in order
+        replaced: subjects of features that took the place of an author's value in this pass
+        before: labels that a policy changed and some selector or placeholder reads
+        annotations: of the pod, as they are
+    """
+    outcomes = list(outcomes)
+    known: dict[str, Any] = {}
+    if isinstance(annotations, dict) and ANNOTATION in annotations:
+        known = _decode(annotations)
+    # An earlier pass knows of replacements that this one can't see: the values are the policy's by now.
+    earlier = known.pop("replaced", None)
+    tail: dict[str, Any] = {"authorLabels": dict(before)} if before else {}
+    head = _policies(role, outcomes, LIMIT - (len(orjson.dumps(tail)) if tail else 1))
+    body = _joined(head, tail)
+    if known and known == orjson.loads(body):
+        if not replaced:
+            return None
+        replaced = [*(earlier if isinstance(earlier, list) else ()), *replaced]
+    if replaced:
+        full = _joined(head, {"replaced": list(replaced), **tail})
+        body = full if len(full) <= LIMIT else body
+    return body.decode()
+
+
+def _joined(head: bytes, tail: dict[str, Any]) -> bytes:
+    return head + (b"," + orjson.dumps(tail)[1:] if tail else b"}")
+
+
+def _policies(role: str, outcomes: Sequence[Outcome], room: int) -> bytes:
+    """`{"policies":[...]` with as much detail as there is room for."""
+    parts = [
+        outcome.policy.applied[role]
+        if not outcome.skipped
+        else orjson.dumps(_entry(outcome, applied=True, skipped=True))
+        for outcome in outcomes
+    ]
+    if sum(map(len, parts)) + len(parts) + 20 > room:
+        parts = [orjson.dumps(_entry(outcome, applied=False, skipped=True)) for outcome in outcomes]
+    if sum(map(len, parts)) + len(parts) + 20 > room:
+        parts = [orjson.dumps(_entry(outcome, applied=False, skipped=False)) for outcome in outcomes]
+    kept, used = 0, 40
+    for part in parts:
+        used += len(part) + 1
+        if used > room:
+            break
+        kept += 1
+    more = b"" if kept == len(parts) else b',"more":%d' % (len(parts) - kept)
+    return b'{"policies":[' + b",".join(parts[:kept]) + b"]" + more
+
+
+def _entry(outcome: Outcome, *, applied: bool, skipped: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": outcome.policy.name, "hash": outcome.policy.hash}
+    entry["applied"] = [feature.subject for feature in outcome.applied] if applied else len(outcome.applied)
+    if outcome.skipped:
+        entry["skipped"] = (
+            [{"what": feature.subject, "reason": reason} for feature, reason in outcome.skipped.items()]
+            if skipped
+            else len(outcome.skipped)
+        )
+    return entry
+
+
+def _decode(annotations: Any) -> dict[str, Any]:
+    text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
+    if not isinstance(text, str):
+        return {}
+    try:
+        decoded = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}

@@ -1,0 +1,105 @@
+"""What a feature step is, and the few pieces that several steps share. It must never look at a pod."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.changes import MOUNTS, VOLUMES, Change, EnsureItem, EnsureKey
+from webhook.pod import Json
+from webhook.policy.model import ConfigMapItem, SecretItem
+
+_LABEL_LENGTH = 63
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One feature step: how the items of one field of a role block become changes of a pod.
+
+    Attributes:
+        field: the field of the role block (`secrets`)
+        changes: a valid item, placeholders filled in -> all that it needs; applied whole or not at all
+        identity: item -> what makes two items the same one; a role block's item wins over `common`'s
+        subject: item -> how messages name it (`secret lake-credentials`)
+        items: the field's value -> its items, for fields that are not a list
+    """
+
+    field: str
+    changes: Callable[[Any], Sequence[Change]]
+    identity: Callable[[Any], Hashable]
+    subject: Callable[[Any], str]
+    items: Callable[[Any], Iterable[tuple[str, Any]]] = lambda value: (
+        (f"[{at}]", item) for at, item in enumerate(value)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key and value of a map field (labels, annotations, nodeSelector)."""
+
+    key: str
+    value: str
+
+
+def entries(value: dict[str, str]) -> Iterable[tuple[str, Entry]]:
+    """The items of a map field."""
+    return ((f"[{key}]", Entry(key, text)) for key, text in value.items())
+
+
+def volume_name(name: str, suffix: str, options: Json) -> str:
+    """A legal and stable volume name for an object: `<name>-<suffix>` where that can be.
+
+    A name with dots, one that is too long, and one with options get a hash, so that two volumes of different
+    content never share a name. Spark's own MountSecretsFeatureStep names a plain secret's volume the same.
+    """
+    plain = f"{name}-{suffix}"
+    if not options and len(plain) <= _LABEL_LENGTH and "." not in name:
+        return plain
+    digest = hashlib.sha256(json.dumps([name, options], sort_keys=True).encode()).hexdigest()[:8]
+    tail = f"-{digest}-{suffix}"
+    head = re.sub("[^a-z0-9-]", "-", name)[: _LABEL_LENGTH - len(tail)].rstrip("-")
+    return head + tail
+
+
+def projection(item: SecretItem | ConfigMapItem) -> Json:
+    """The options that a Secret and a ConfigMap volume source share, as far as the policy states them."""
+    options = {"items": item.items, "defaultMode": item.defaultMode, "optional": item.optional}
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def mounted(volume: Json, item: SecretItem | ConfigMapItem) -> list[Change]:
+    """A volume and its mount where a secrets or configMaps item wants it."""
+    mount: Json = {"name": volume["name"], "mountPath": item.mountPath}
+    if item.readOnly:
+        mount["readOnly"] = True
+    if item.subPath:
+        mount["subPath"] = item.subPath
+    return [EnsureItem(VOLUMES, volume), EnsureItem(MOUNTS, mount, item.containers)]
+
+
+def map_step(field: str, word: str, *, label_values: bool) -> Step:
+    """The step of a map field: every key is a feature of its own.
+
+    Args:
+        field: the field of the role block, and of the pod
+        word: what messages call one key
+        label_values: the values must have the syntax of label values, also once filled in
+    """
+
+    def changes(item: Entry) -> Sequence[Change]:
+        if label_values and not _LABEL_VALUE.fullmatch(item.value):
+            raise ValueError("not a valid label value")
+        return [EnsureKey(field, item.key, item.value)]
+
+    return Step(
+        field=field,
+        changes=changes,
+        identity=lambda item: item.key,
+        subject=lambda item: f"{word} {item.key}",
+        items=entries,
+    )
