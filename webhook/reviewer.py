@@ -1,0 +1,82 @@
+"""From the bytes of a review to the bytes of its answer: decode, decide, count, log, encode.
+
+It must never wait for anything, and its log line must never hold a value of the pod: names and reasons only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from webhook.admission import Decision, MalformedPod, admit
+from webhook.logs import fields
+from webhook.metrics import Metrics
+from webhook.policy.compiled import PolicySet
+from webhook.review import BadReview, decode, encode
+
+_log = logging.getLogger(__name__)
+
+# A policy set that conflicts with a pod a hundred times says so in a line that a log collector still takes.
+_FINDINGS_IN_A_LINE = 50
+
+
+class Reviewer:
+    """Answers reviews by `policies`, which may be replaced at any time: a request sees one set only."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.policies: PolicySet | None = None
+        self._metrics = metrics
+
+    def answer(self, body: bytes) -> bytes:
+        """The AdmissionReview that answers this one.
+
+        Raises:
+            BadReview: it cannot be answered.
+        """
+        start = time.perf_counter()
+        request = decode(body)
+        policies = self.policies
+        if policies is None:
+            raise BadReview(503, "no valid set of policies has been loaded yet")
+        try:
+            decision = admit(request, policies)
+        except MalformedPod as error:
+            raise BadReview(400, f"request.object is not a pod: {error}") from None
+        answer = encode(request["uid"], decision)
+        seconds = time.perf_counter() - start
+        self._metrics.admission(decision, seconds)
+        if decision.operations or decision.findings or not decision.allowed:
+            level = logging.INFO if decision.allowed else logging.WARNING
+            if _log.isEnabledFor(level):
+                _log.log(level, _MESSAGES[decision.allowed], extra=_line(request["uid"], decision, seconds))
+        return answer
+
+
+_MESSAGES = {True: "pod admitted", False: "pod denied"}
+
+
+def _line(uid: str, decision: Decision, seconds: float) -> dict[str, Any]:
+    findings = [
+        {
+            "reason": finding.reason,
+            "policy": finding.policy,
+            "field": finding.field,
+            "subject": finding.subject,
+        }
+        for finding in decision.findings[:_FINDINGS_IN_A_LINE]
+    ]
+    line = fields(
+        uid=uid,
+        namespace=decision.namespace,
+        pod=decision.pod,
+        role=decision.role,
+        reason=decision.reason,
+        policies=decision.policies,
+        operations=len(decision.operations),
+        findings=findings,
+        duration_ms=round(seconds * 1000, 3),
+    )
+    if (more := len(decision.findings) - len(findings)) > 0:
+        line["fields"]["findings_omitted"] = more
+    return line
