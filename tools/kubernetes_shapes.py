@@ -22,10 +22,13 @@ REQUIRED_BY_VALIDATION = {
     "ConfigMapKeySelector": ["name"],
     "ConfigMapProjection": ["name"],
     "ConfigMapVolumeSource": ["name"],
+    "EphemeralVolumeSource": ["volumeClaimTemplate"],
+    "PersistentVolumeClaimSpec": ["accessModes", "resources"],
     "SecretEnvSource": ["name"],
     "SecretKeySelector": ["name"],
     "SecretProjection": ["name"],
     "SecretVolumeSource": ["secretName"],
+    "VolumeResourceRequirements": ["requests"],
 }
 # The only ObjectMeta is the one of an ephemeral volume's claim, where Kubernetes refuses all other fields.
 ONLY = {"ObjectMeta": {"labels", "annotations"}}

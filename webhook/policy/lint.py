@@ -95,7 +95,7 @@ def _doubled(root: Node, prefix: Path, entries: Iterable[_Entry]) -> Iterator[Fa
     seen: dict[tuple[str | None, ...], list[_Entry]] = {}
     for entry in entries:
         others = seen.setdefault(entry.identity, [])
-        first = next((other for other in others if _overlap(entry.containers, other.containers)), None)
+        first = next((other for other in others if overlap(entry.containers, other.containers)), None)
         if first is None:
             others.append(entry)
             continue
@@ -105,7 +105,8 @@ def _doubled(root: Node, prefix: Path, entries: Iterable[_Entry]) -> Iterator[Fa
         )
 
 
-def _overlap(one: Any, other: Any) -> bool:
+def overlap(one: Any, other: Any) -> bool:
+    """True if two values of `containers` can mean one container."""
     if "All" in (one, other) or one == other:
         return True
     names = [set(_SPARK_CONTAINERS) if value == "Spark" else _names(value) for value in (one, other)]

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.policy.model import Policy, RoleBlock
-from webhook.policy.positions import Fault, Node, Path, Timestamp
+from webhook.policy.positions import Fault, Node, Path
+from webhook.policy.scalars import Timestamp
 
 # Parts of an error's location that name a branch of a union instead of a place in the document.
 _BRANCHES = frozenset({"word", "names", "text", "number"})

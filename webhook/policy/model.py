@@ -8,8 +8,9 @@ never put a value into an error message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
@@ -90,6 +91,9 @@ class MountedItem(ContainerItem):
     readOnly: bool = True
 
 
+_M = TypeVar("_M", bound=Model)
+
+
 class SecretItem(MountedItem):
     """A Secret, mounted as files; the type says which program reads them and adds its variable."""
 
@@ -100,38 +104,28 @@ class ConfigMapItem(MountedItem):
     """A ConfigMap, mounted as files."""
 
 
-if TYPE_CHECKING:
+def _with_fields_of(shape: str) -> Callable[[type[_M]], type[_M]]:
+    """Adds the other fields of a Kubernetes type to a model."""
 
-    class _VolumeMountFields(Model):
-        readOnly: bool | None = None
-        recursiveReadOnly: str | None = None
-        subPath: str | None = None
-        subPathExpr: str | None = None
+    def extend(model: type[_M]) -> type[_M]:
+        names = [name for name in shapes.fields(shape) if name != "name" and name not in model.model_fields]
+        added: dict[str, Any] = {name: (Annotated[Any, FieldOf(shape, name)], None) for name in names}
+        return create_model(
+            model.__name__, __base__=model, __doc__=model.__doc__, __module__=__name__, **added
+        )
 
-    class _VolumeFields(Item):
-        pass
-
-else:
-
-    def _fields(shape: str, required: str, left_out: str) -> dict[str, Any]:
-        return {
-            name: (Annotated[Any, FieldOf(shape, name)], ... if name == required else None)
-            for name in shapes.fields(shape)
-            if name != left_out
-        }
-
-    _VolumeMountFields = create_model(
-        "_VolumeMountFields", __base__=Model, **_fields("VolumeMount", required="mountPath", left_out="name")
-    )
-    _VolumeFields = create_model(
-        "_VolumeFields", __base__=Item, **_fields("Volume", required="", left_out="name")
-    )
+    return extend
 
 
-class VolumeMountItem(_VolumeMountFields):
+@_with_fields_of("VolumeMount")
+class VolumeMountItem(Model):
     """A Kubernetes VolumeMount of the volume it stands in, and the containers that get it."""
 
     mountPath: MountPath
+    readOnly: bool | None = None
+    subPath: RelativePath | None = None
+    subPathExpr: RelativePath | None = None
+    recursiveReadOnly: Literal["Disabled", "IfPossible", "Enabled"] | None = None
     containers: Containers = "Spark"
 
     def mount(self, volume_name: str) -> dict[str, Any]:
@@ -147,7 +141,8 @@ class VolumeMountItem(_VolumeMountFields):
         return self
 
 
-class VolumeItem(_VolumeFields):
+@_with_fields_of("Volume")
+class VolumeItem(Item):
     """A Kubernetes Volume, and where it is mounted."""
 
     name: Annotated[str, values.rule(values.dns_label), ownership.free_volume]
@@ -326,11 +321,8 @@ class Policy(Model):
 
     @property
     def namespace(self) -> str | None:
-        """The namespace that a SparkPodPolicy is for; None for the cluster's kind."""
-        return self.metadata.namespace if self.kind == NAMESPACED_KIND else None
+        """The namespace that a SparkPodPolicy is for; None for the cluster's kind.
 
-    @model_validator(mode="after")
-    def _scope(self) -> Self:
-        if self.kind == NAMESPACED_KIND and self.metadata.namespace is None:
-            raise fault(f"a {NAMESPACED_KIND} needs a namespace", "metadata", "namespace")
-        return self
+        Without one (`lint` refuses that) it is "", which is no pod's: never None, which is everybody's.
+        """
+        return None if self.kind == CLUSTER_KIND else self.metadata.namespace or ""

@@ -5,11 +5,48 @@ It sees checked policies only, and must never show a value of a variable or anno
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from webhook.policy.model import Policy
+from webhook import spark
+from webhook.policy import placeholders
+from webhook.policy.lint import BLOCKS, HOST_PATH, overlap
+from webhook.policy.model import EnvItem, OnConflict, Policy, RoleBlock, VolumeItem
 from webhook.policy.positions import Path
+from webhook.policy.values import normal_path
+
+# Directories that images have files of their own in.
+_OF_THE_IMAGE = frozenset(
+    f"/{name}"
+    for name in (
+        *(
+            "",
+            "bin",
+            "dev",
+            "etc",
+            "home",
+            "lib",
+            "lib64",
+            "opt",
+            "proc",
+            "root",
+            "sbin",
+            "sys",
+            "usr",
+            "var",
+        ),
+        *("opt/spark", "opt/spark/bin", "opt/spark/jars", "usr/bin", "usr/lib", "usr/local"),
+    )
+)
+# A scratch volume there is usual; a Secret's or ConfigMap's files are not.
+_TEMPORARY = "/tmp"
+_CREDENTIAL = re.compile(
+    r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|(^|_)KEY(_|$)|APIKEY|ACCESSKEY", re.IGNORECASE
+)
+_ABOUT_A_CREDENTIAL = re.compile(r"_(FILE|PATH|DIR|URL|URI|NAME|ALIAS|TYPE|ID|TTL|ENABLED)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +57,203 @@ class Note:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    """Where something is mounted; `files` is true for a Secret or ConfigMap."""
+
+    path: Path
+    at: str
+    containers: Any
+    files: bool
+
+
 def of(policy: Policy) -> Iterator[Note]:
     """The notes on one policy by itself."""
-    return iter(())
+    spec = policy.spec
+    selector = spec.match.podSelector
+    if not any(getattr(spec, name).model_fields_set for name in BLOCKS):
+        yield Note(("spec",), "asks for nothing: neither common, driver nor executor has a feature")
+    if spec.mandatory and selector and not set(_selected(policy)) <= spark.LABELS:
+        message = (
+            "a mandatory policy that pods escape by leaving out a label: their authors choose their labels"
+        )
+        yield Note(("spec", "match", "podSelector"), message)
+    yield from _rejects(policy)
+    mounts: dict[str, list[_Mount]] = {}
+    for name in BLOCKS:
+        prefix, block = ("spec", name), getattr(spec, name)
+        mounts[name] = list(_mounts(prefix, block))
+        yield from _exposed(prefix, block)
+        for index, item in enumerate(block.env):
+            if _literal_credential(item):
+                message = "looks like a credential in plain text: keep it in a Secret and use valueFrom"
+                yield Note((*prefix, "env", index, "value"), message)
+        for index, volume in enumerate(block.volumes):
+            yield from _volume((*prefix, "volumes", index), volume)
+        for mount in mounts[name]:
+            yield from _hidden(mount)
+    yield from _nested(mounts["common"], [])
+    yield from _nested(mounts["driver"], mounts["common"])
+    yield from _nested(mounts["executor"], mounts["common"])
+
+
+def _rejects(policy: Policy) -> Iterator[Note]:
+    spec = policy.spec
+    if spec.mandatory:
+        return
+    message = "executors are not rejected unless the policy is mandatory: for them it acts as Keep"
+    reject = OnConflict.REJECT
+    if spec.onConflict is reject:
+        if spec.common.model_fields_set or spec.executor.model_fields_set:
+            yield Note(("spec", "onConflict"), message)
+        return
+    for name in ("common", "executor"):
+        block: RoleBlock = getattr(spec, name)
+        if block.hadoop and block.hadoop.onConflict is reject:
+            yield Note(("spec", name, "hadoop", "onConflict"), message)
+        for field in _ITEM_LISTS:
+            for index, item in enumerate(getattr(block, field)):
+                if item.onConflict is reject:
+                    yield Note(("spec", name, field, index, "onConflict"), message)
+
+
+_ITEM_LISTS = ("secrets", "configMaps", "volumes", "env", "envFrom", "tolerations", "imagePullSecrets")
+
+
+def _exposed(prefix: Path, block: RoleBlock) -> Iterator[Note]:
+    """Secrets that every container gets."""
+    message = "goes into every sidecar and init container, whoever added it: name the containers that need it"
+    for field, found in (
+        ("secrets", [True for _ in block.secrets]),
+        ("env", ["secretKeyRef" in (item.valueFrom or {}) for item in block.env]),
+        ("envFrom", [item.secretRef is not None for item in block.envFrom]),
+    ):
+        for index, secret in enumerate(found):
+            if secret and getattr(block, field)[index].containers == "All":
+                yield Note((*prefix, field, index, "containers"), f"a secret that {message}")
+
+
+def _literal_credential(item: EnvItem) -> bool:
+    if not _CREDENTIAL.search(item.name) or _ABOUT_A_CREDENTIAL.search(item.name):
+        return False
+    value = item.value or ""
+    return bool(value) and "$(" not in value and not placeholders.present(value) and value[0] != "/"
+
+
+def _volume(path: Path, volume: VolumeItem) -> Iterator[Note]:
+    source = getattr(volume, volume.source)
+    if volume.source == HOST_PATH:
+        yield Note((*path, HOST_PATH), "gives pods a part of their node's own file system")
+    if not volume.mounts:
+        yield Note(path, "has no mounts: it is added to the pod, but no container sees it")
+    if volume.source == "emptyDir" and source.get("medium") == "Memory" and "sizeLimit" not in source:
+        message = "memory without a sizeLimit: what is written there can use up the pod's memory"
+        yield Note((*path, "emptyDir", "medium"), message)
+
+
+def _mounts(prefix: Path, block: RoleBlock) -> Iterator[_Mount]:
+    for field in ("secrets", "configMaps"):
+        for index, item in enumerate(getattr(block, field)):
+            path = (*prefix, field, index, "mountPath")
+            yield _Mount(path, normal_path(item.mountPath), item.containers, files=True)
+    for index, volume in enumerate(block.volumes):
+        for number, mount in enumerate(volume.mounts):
+            path = (*prefix, "volumes", index, "mounts", number, "mountPath")
+            yield _Mount(path, normal_path(mount.mountPath), mount.containers, files=False)
+
+
+def _hidden(mount: _Mount) -> Iterator[Note]:
+    if mount.at in _OF_THE_IMAGE or (mount.at == _TEMPORARY and mount.files):
+        yield Note(mount.path, "hides what images have in this directory: mount it at a directory of its own")
+    for parent in _parents(mount.at):
+        if spark.own_path(parent) is not None:
+            message = f"lies inside of {parent}, which Spark mounts read-only: containers may fail to start"
+            yield Note(mount.path, message)
+
+
+def _nested(mounts: Sequence[_Mount], outer: Sequence[_Mount]) -> Iterator[Note]:
+    """Mounts that lie inside of another; only pairs with one of `mounts` in it."""
+    by_path: dict[str, list[_Mount]] = {}
+    for mount in (*mounts, *outer):
+        by_path.setdefault(mount.at, []).append(mount)
+    own = {mount.path for mount in mounts}
+    for mount in (*mounts, *outer):
+        for parent in _parents(mount.at):
+            if any(
+                (mount.path in own or other.path in own) and overlap(mount.containers, other.containers)
+                for other in by_path.get(parent, ())
+            ):
+                yield Note(mount.path, f"lies inside of {parent}, which this policy mounts too")
+
+
+def _parents(path: str) -> Iterator[str]:
+    """The directories above an absolute path, without the root."""
+    while (path := posixpath.dirname(path)) not in ("/", ""):
+        yield path
 
 
 def across(policies: Sequence[Policy]) -> Iterator[tuple[int, Note]]:
     """The notes on policies that meet each other, each with the index of the policy it is about."""
-    return iter(())
+    yield from _unseen_labels(policies)
+    yield from _ties(policies)
+
+
+def _unseen_labels(policies: Sequence[Policy]) -> Iterator[tuple[int, Note]]:
+    readers: dict[str, list[int]] = {}
+    for index, policy in enumerate(policies):
+        for key in _selected(policy):
+            readers.setdefault(key, []).append(index)
+    for index, policy in enumerate(policies):
+        for name in BLOCKS:
+            for key in getattr(policy.spec, name).labels:
+                other = next((i for i in readers.get(key, ()) if i != index), None)
+                if other is not None:
+                    message = (
+                        f"the podSelector of {_title(policies[other])} reads this label, "
+                        "but sees only labels that the pod's author has set"
+                    )
+                    yield index, Note(("spec", name, "labels", key), message)
+
+
+def _ties(policies: Sequence[Policy]) -> Iterator[tuple[int, Note]]:
+    """Policies for the same pods that set one thing to different values, with nothing but names to decide."""
+    first: dict[tuple[object, ...], tuple[int, object]] = {}
+    order = sorted(range(len(policies)), key=lambda index: policies[index].name)
+    noted: set[tuple[int, Path]] = set()
+    for index in order:
+        policy = policies[index]
+        scope = (policy.kind, policy.namespace, policy.spec.priority, policy.spec.match.model_dump_json())
+        for name in BLOCKS:
+            for role in (spark.DRIVER, spark.EXECUTOR) if name == "common" else (name,):
+                for identity, value, path in _stated(("spec", name), getattr(policy.spec, name)):
+                    other, others = first.setdefault((*scope, role, *identity), (index, value))
+                    if other != index and others != value and (index, path) not in noted:
+                        noted.add((index, path))
+                        message = (
+                            f"{_title(policies[other])} has the same priority and sets this too; "
+                            "it goes first only by its name: give one of them another priority"
+                        )
+                        yield index, Note(path, message)
+
+
+def _stated(prefix: Path, block: RoleBlock) -> Iterator[tuple[tuple[str, str], object, Path]]:
+    for field in ("labels", "annotations", "nodeSelector"):
+        for key, value in getattr(block, field).items():
+            yield (field, key), value, (*prefix, field, key)
+    for index, item in enumerate(block.env):
+        if item.join is None:
+            yield ("env", item.name), (item.value, item.valueFrom), (*prefix, "env", index)
+    for index, volume in enumerate(block.volumes):
+        yield ("volumes", volume.name), volume.volume(), (*prefix, "volumes", index)
+
+
+def _selected(policy: Policy) -> list[str]:
+    """The label keys that a policy's podSelector reads."""
+    selector = policy.spec.match.podSelector
+    if selector is None:
+        return []
+    return [*selector.matchLabels, *(requirement.key for requirement in selector.matchExpressions)]
+
+
+def _title(policy: Policy) -> str:
+    return f"{policy.kind} {policy.name}"

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
-from yaml.constructor import SafeConstructor
+
+from webhook.policy import scalars
+from webhook.policy.scalars import MERGE, TAG
 
 Path = tuple[str | int, ...]
 
@@ -20,15 +22,9 @@ MAX_DEPTH: Final = 100
 MAX_ALIASED: Final = 100_000
 """How many values the aliases of one document may stand for, all together."""
 
-_TAG = "tag:yaml.org,2002:"
-_MERGE = _TAG + "merge"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SIMPLE_KEY = re.compile(r"[A-Za-z_][-\w]*")
-
-
-class Timestamp:
-    """Stands for what YAML reads as a date: no field is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +176,7 @@ class _Reader:
 
     def _begin(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
-        if event.tag not in (None, "!", _TAG + ("map" if is_mapping else "seq")):
+        if event.tag not in (None, "!", TAG + ("map" if is_mapping else "seq")):
             self._fault(line, column, "this YAML tag can't be used here: remove it")
         if event.anchor is not None:
             self.anchors[event.anchor] = None
@@ -232,7 +228,7 @@ class _Reader:
     def _key(self, node: Node, is_merge: bool) -> str | None:
         """The key that a node is; None if its value has to be left out."""
         if is_merge:
-            return _MERGE
+            return MERGE
         if isinstance(node.value, str):
             return node.value
         fix = "write text" if node.children is not None or node.value is None else "put it in quotes"
@@ -245,7 +241,7 @@ class _Reader:
         key, line, column = parent.key, parent.key_line, parent.key_column
         if key is None:
             return
-        if key == _MERGE:
+        if key == MERGE:
             if parent.merged is not None:
                 self._fault(line, column, "<< stands here twice: write one list, <<: [*a, *b]")
             parent.merged = node
@@ -272,21 +268,20 @@ class _Reader:
 
     def _read_scalar(self, event: yaml.ScalarEvent, node: Node) -> bool:
         """Sets the node's value; returns True for a plain `<<`."""
-        text: str = event.value
-        tag = event.tag
-        if tag in (None, "!"):
-            tag = _implicit_tag(text) if event.implicit[0] else _TAG + "str"
-        if tag == _MERGE and not (self.open and isinstance(self.open[-1].node.children, dict)):
-            tag = _TAG + "str"
+        tag = scalars.tag(event)
+        in_mapping = bool(self.open) and isinstance(self.open[-1].node.children, dict)
+        if tag == MERGE and in_mapping:
+            node.value = event.value
+            return True
         try:
-            node.value = _VALUES[tag.removeprefix(_TAG)](text) if tag != _MERGE else text
-        except KeyError:
+            node.value = scalars.value(tag, event.value)
+        except scalars.UnknownTag:
             self._fault(node.line, node.column, "this YAML tag can't be used here: remove it")
         except ValueError:
             self._fault(
                 node.line, node.column, "can't be read as the number it looks like: put text in quotes"
             )
-        return bool(tag == _MERGE)
+        return False
 
     def _fault(self, line: int, column: int, message: str, *at: str) -> None:
         self.faults.append(Fault(line, column, (*self._path(), *at), message))
@@ -304,40 +299,3 @@ class _Reader:
 def _grow(parent: Node, child: Node) -> None:
     parent.size += child.size
     parent.height = max(parent.height, child.height + 1)
-
-
-def _implicit_tag(text: str) -> str:
-    resolvers = yaml.SafeLoader.yaml_implicit_resolvers
-    for tag, pattern in resolvers.get(text[:1], ()):
-        if pattern.match(text):
-            return str(tag)
-    return _TAG + "str"
-
-
-def _text(text: str) -> str:
-    text.encode()  # half of a surrogate pair, written as an escape, is a ValueError
-    return text
-
-
-def _bool(text: str) -> bool:
-    return bool(SafeConstructor.bool_values[text.lower()])
-
-
-def _int(text: str) -> int:
-    return int(_CONSTRUCT.construct_yaml_int(yaml.ScalarNode(_TAG + "int", text)))
-
-
-def _float(text: str) -> float:
-    return float(_CONSTRUCT.construct_yaml_float(yaml.ScalarNode(_TAG + "float", text)))
-
-
-_CONSTRUCT = SafeConstructor()
-_VALUES: dict[str, Any] = {
-    "str": _text,
-    "value": _text,
-    "null": lambda _: None,
-    "bool": _bool,
-    "int": _int,
-    "float": _float,
-    "timestamp": lambda _: Timestamp(),
-}

@@ -7,7 +7,6 @@ with exactly the keys that were written: no default is filled in and no object i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from importlib import resources
 from typing import Any, Final
@@ -20,7 +19,6 @@ from webhook.policy import values
 _SHAPES: dict[str, dict[str, Any]] = json.loads(
     resources.files("webhook.policy").joinpath("kubernetes.json").read_text(encoding="utf-8")
 )["shapes"]
-_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[EPTGMkmun]|[EPTGMK]i)?", re.ASCII)
 
 # What Kubernetes checks beyond the type, by "Shape.field" or "*.field".
 _RULES: dict[str, values.Rule] = {
@@ -38,11 +36,15 @@ _RULES: dict[str, values.Rule] = {
     "SecretVolumeSource.secretName": values.dns_subdomain,
     "ConfigMapVolumeSource.name": values.dns_subdomain,
     "PersistentVolumeClaimVolumeSource.claimName": values.dns_subdomain,
+    "HostPathVolumeSource.path": values.no_parent,
+    "EmptyDirVolumeSource.medium": values.medium,
+    "ServiceAccountTokenProjection.path": values.file_path,
+    "ObjectFieldSelector.fieldPath": values.pod_field,
+    "ResourceFieldSelector.resource": values.container_resource,
     "VolumeMount.subPath": values.relative_path,
     "VolumeMount.subPathExpr": values.relative_path,
 }
 _CHOICES = {
-    "EmptyDirVolumeSource.medium": ("", "Memory", "HugePages"),
     "HostPathVolumeSource.type": (
         *(
             "",
@@ -55,6 +57,11 @@ _CHOICES = {
             "BlockDevice",
         ),
     ),
+    "ImageVolumeSource.pullPolicy": ("Always", "IfNotPresent", "Never"),
+    "PersistentVolumeClaimSpec.accessModes": (
+        *("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+    ),
+    "PersistentVolumeClaimSpec.volumeMode": ("Filesystem", "Block"),
     "VolumeMount.mountPropagation": ("None", "HostToContainer", "Bidirectional"),
     "VolumeMount.recursiveReadOnly": ("Disabled", "IfPossible", "Enabled"),
     "LabelSelectorRequirement.operator": ("In", "NotIn", "Exists", "DoesNotExist"),
@@ -67,7 +74,11 @@ _FILE_MODES = frozenset(
 )
 _INT32: Final[dict[str, Any]] = {"ge": -values.INT32_MAX - 1, "le": values.INT32_MAX}
 _INT64: Final[dict[str, Any]] = {"ge": -values.INT64_MAX - 1, "le": values.INT64_MAX}
-_ONE_OF = frozenset({"EnvVarSource", "VolumeProjection"})
+_ONE_OF = {
+    "EnvVarSource": tuple(_SHAPES["EnvVarSource"]["fields"]),
+    "VolumeProjection": tuple(_SHAPES["VolumeProjection"]["fields"]),
+    "DownwardAPIVolumeFile": ("fieldRef", "resourceFieldRef"),
+}
 
 
 class Shape:
@@ -107,8 +118,8 @@ def _object(name: str) -> CoreSchema:
         extra_behavior="forbid",
         strict=True,
     )
-    if name in _ONE_OF:
-        schema = core_schema.no_info_after_validator_function(_exactly_one(tuple(shape["fields"])), schema)
+    if names := _ONE_OF.get(name):
+        schema = core_schema.no_info_after_validator_function(_exactly_one(names), schema)
     return schema
 
 
@@ -128,7 +139,9 @@ def _kind(kind: Any, shape: str, field: str) -> CoreSchema:
                 return core_schema.int_schema(strict=True, ge=0, le=values.FILE_MODE_MAX)
             return core_schema.int_schema(strict=True, **(_INT32 if kind == "int32" else _INT64))
         case "quantity":
-            return _text_or(core_schema.float_schema(strict=True, allow_inf_nan=False, **_INT64), quantity)
+            return _text_or(
+                core_schema.float_schema(strict=True, allow_inf_nan=False, **_INT64), values.quantity
+            )
         case "intOrString":
             return _text_or(core_schema.int_schema(strict=True, **_INT32), None)
         case str():
@@ -165,15 +178,9 @@ def _keep(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any
     return value
 
 
-def quantity(text: str) -> str | None:
-    if _QUANTITY.fullmatch(text):
-        return None
-    return "not a quantity: write a number, and if need be a unit, as in 500m, 2, 10Gi"
-
-
 def _exactly_one(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def validate(value: dict[str, Any]) -> dict[str, Any]:
-        if len(value) != 1:
+        if sum(name in value for name in names) != 1:
             raise values.fault(f"needs exactly one of {', '.join(names)}")
         return value
 

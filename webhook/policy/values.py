@@ -30,6 +30,12 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _ENV_NAME = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[EPTGMkmun]|[EPTGMK]i)?", re.ASCII)
+_POD_FIELD = re.compile(
+    r"metadata\.(name|namespace|uid|((labels|annotations)(\['[^']+'\])?))"
+    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
+)
+_RESOURCE = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-\w+)")
 
 Rule = Callable[[str], str | None]
 Validator = Callable[[str, ValidationInfo], str]
@@ -108,17 +114,13 @@ def mount_path(text: str) -> str | None:
         return "must be an absolute path: begin it with '/'"
     if ":" in text:
         return "must not contain ':'"
-    if ".." in text.split("/"):
-        return "must not contain '..': write the path that is meant"
-    return None
+    return no_parent(text)
 
 
 def relative_path(text: str) -> str | None:
     if text.startswith("/"):
         return "must be a relative path: remove the '/' at its beginning"
-    if ".." in text.split("/"):
-        return "must not contain '..': write the path that is meant"
-    return None
+    return no_parent(text)
 
 
 def file_path(text: str) -> str | None:
@@ -128,6 +130,37 @@ def file_path(text: str) -> str | None:
     if text.startswith(".."):
         return "must not begin with '..'"
     return relative_path(text)
+
+
+def no_parent(text: str) -> str | None:
+    return "must not contain '..': write the path that is meant" if ".." in text.split("/") else None
+
+
+def quantity(text: str) -> str | None:
+    if _QUANTITY.fullmatch(text):
+        return None
+    return "not a quantity: write a number, and if need be a unit, as in 500m, 2, 10Gi"
+
+
+def medium(text: str) -> str | None:
+    if text in ("", "Memory", "HugePages") or text.startswith("HugePages-"):
+        return None
+    return 'must be "", Memory, HugePages or HugePages-<size>'
+
+
+def pod_field(text: str) -> str | None:
+    if _POD_FIELD.fullmatch(text):
+        return None
+    return (
+        "not a field that can be referred to: use metadata.name, .namespace, .uid, .labels['key'] or "
+        ".annotations['key'], spec.nodeName or .serviceAccountName, status.hostIP(s) or .podIP(s)"
+    )
+
+
+def container_resource(text: str) -> str | None:
+    if _RESOURCE.fullmatch(text):
+        return None
+    return "not a resource: use limits or requests of cpu, memory or ephemeral-storage, as in limits.memory"
 
 
 def normal_path(path: str) -> str:
