@@ -12,11 +12,12 @@ from typing import Any
 from webhook import spark, status
 from webhook.changes import EnsureKey, Plan, Refusal
 from webhook.patch import Operation
-from webhook.pod import MalformedPod as MalformedPod
-from webhook.pod import SparkPod
+from webhook.pod import MalformedPod, SparkPod
 from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet
 from webhook.policy.placeholders import MissingValue
 from webhook.reasons import Reason
+
+__all__ = ["Decision", "Finding", "MalformedPod", "admit"]
 
 EXCLUDE_ANNOTATION = "sparkwebhook.dev/exclude"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -180,6 +181,7 @@ class _Admission:
         self, pod: SparkPod, decision: Decision, read_labels: frozenset[str], before: dict[str, str | None]
     ) -> None:
         self.pod = pod
+        self.plan = Plan(pod)
         self.decision = decision
         self.findings = decision.findings
         self.replaced: list[str] = []
@@ -219,46 +221,49 @@ class _Admission:
     def _apply_each(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> dict[Feature, Reason]:
         skipped = {}
         for feature in features:
-            plan = Plan(self.pod)
-            refusal = self._check(plan, feature)
+            refusal = self._check(feature)
             if refusal is None:
-                self._write(plan, policy, (feature,))
+                self._write(policy, (feature,))
             else:
-                plan.refuse()
+                self.plan.refuse()
                 skipped[feature] = self._skip(policy, feature, refusal)
         return skipped
 
     def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> dict[Feature, Reason]:
-        plan = Plan(self.pod)
         for feature in features:
-            refusal = self._check(plan, feature)
+            refusal = self._check(feature)
             if refusal is not None:
-                plan.refuse()
+                self.plan.refuse()
                 cause = self._skip(policy, feature, refusal)
                 self.findings.append(Finding(Reason.POLICY_WITHDRAWN, policy.name, "", "all of the policy"))
                 return dict.fromkeys(features, Reason.POLICY_WITHDRAWN) | {feature: cause}
-        self._write(plan, policy, features)
+        self._write(policy, features)
         return {}
 
-    def _check(self, plan: Plan, feature: Feature) -> Refusal | None:
-        try:
-            changes = feature.changes(self.pod.placeholder)
-        except MissingValue as error:
-            return Refusal(Reason.NO_VALUE, detail=str(error))
-        except ValueError:
-            return Refusal(Reason.INVALID_VALUE)
-        return plan.check(feature.id, feature.on_conflict, changes)
+    def _check(self, feature: Feature) -> Refusal | None:
+        changes = feature.static
+        if changes is None:
+            try:
+                changes = feature.filled(self.pod.placeholder)
+            except MissingValue as error:
+                return Refusal(Reason.NO_VALUE, str(error))
+            except ValueError:
+                return Refusal(Reason.INVALID_VALUE)
+        return self.plan.check(feature.on_conflict, changes)
 
-    def _write(self, plan: Plan, policy: CompiledPolicy, features: tuple[Feature, ...]) -> None:
+    def _write(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> None:
         if self.read_labels:
-            for key, value in plan.label_changes():
+            for key, value in self.plan.label_changes():
                 if key in self.read_labels:
                     self.before.setdefault(key, value)
-        plan.write()
-        for feature in features:
-            if feature.id in plan.replacing:
-                self.replaced.append(feature.subject)
-                self.findings.append(Finding(Reason.REPLACED, policy.name, feature.field, feature.subject))
+        replacing = self.plan.write()
+        if replacing:
+            for feature in features:
+                if feature.id in replacing:
+                    self.replaced.append(feature.subject)
+                    self.findings.append(
+                        Finding(Reason.REPLACED, policy.name, feature.field, feature.subject)
+                    )
 
     def _skip(self, policy: CompiledPolicy, feature: Feature, refusal: Refusal) -> Reason:
         reason = refusal.reason
@@ -268,12 +273,9 @@ class _Admission:
         return reason
 
     def _annotate(self, text: str) -> None:
-        plan = Plan(self.pod)
-        refusal = plan.check(
-            status.ANNOTATION, "Replace", [EnsureKey("annotations", status.ANNOTATION, text)]
-        )
-        if refusal is None:
-            plan.write()
+        wanted = EnsureKey("annotations", status.ANNOTATION, text)
+        if self.plan.check("Replace", [wanted]) is None:
+            self.plan.write()
 
 
 def _excluded(annotations: Any) -> frozenset[str]:

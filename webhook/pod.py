@@ -7,15 +7,13 @@ first asked for and record every change in the patch. It must never decide wheth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from webhook import spark
+from webhook.kinds import ENV, Json, ListKind
 from webhook.namespaces import Namespace
 from webhook.patch import Patch, escape
-
-Json = dict[str, Any]
 
 _REFERENCE = re.compile(r"(\$\$)|\$\(([^)]+)\)")
 
@@ -34,42 +32,20 @@ class MalformedPod(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, eq=False)
-class ListKind:
-    """A list of the pod whose items have an identity, and the rules for its items.
-
-    Attributes:
-        field: name of the list in its parent (spec or a container)
-        identity: item -> identity within the list
-        canonical: item -> form for comparing, Kubernetes' defaults filled in
-        owned: item -> True if Spark or Kubernetes made it and nobody else may change it
-        filled_in: item -> True if Kubernetes, and not the author, chose its value
-        merged: (item of the pod, item wanted) -> what stands there once the wanted one has replaced it
-        in_container: the list is a container's, not the pod's
-    """
-
-    field: str
-    identity: Callable[[Json], Hashable]
-    canonical: Callable[[Json], Any]
-    owned: Callable[[Json], bool]
-    filled_in: Callable[[Json], bool]
-    merged: Callable[[Json, Json], Json]
-    in_container: bool
-
-
 class ListView:
     """One keyed list of a pod: items found by identity, changes recorded.
 
     Of several items with one identity the last counts, as it does for a container's environment.
-    `claims` belongs to the planner: which feature decided which identity.
+    `claims` and `firm` belong to the planner (webhook.changes.Plan).
     """
 
-    __slots__ = ("_fresh", "_index", "_items", "_parent", "_patch", "_uses", "claims", "kind", "path")
+    __slots__ = ("_fresh", "_index", "_items", "_parent", "_patch", "_uses", "claims", "firm", "kind", "path")
 
     def __init__(self, kind: ListKind, parent: Json, path: str, patch: Patch) -> None:
         self.kind = kind
         self.path = path
         self.claims: dict[Hashable, Any] = {}
+        self.firm: set[Hashable] = set()
         self._parent = parent
         self._patch = patch
         items = parent.get(kind.field)
@@ -78,48 +54,49 @@ class ListView:
         self._items: list[Json] | None = items
         self._fresh = False
         self._index: dict[Hashable, int] | None = None
-        self._uses: dict[str, int] | None = None
+        self._uses: dict[Hashable, int] | None = None
 
     def get(self, identity: Hashable) -> Json | None:
         """The item of this identity, or None."""
         position = self._positions().get(identity)
         return None if position is None or self._items is None else self._items[position]
 
-    def add(self, identity: Hashable, item: Json) -> None:
-        """Append an item that is not there yet."""
+    def write(self, identity: Hashable, item: Json) -> None:
+        """Put an item in the place of the one that has this identity, else add it.
+
+        Kubernetes resolves `$(NAME)` only from variables that come earlier in the list: a new variable goes
+        before the first one whose value refers to it, else at the end.
+        """
         items, index = self._items, self._positions()
+        position = index.get(identity)
         if items is None:
             items = self._items = self._parent[self.kind.field] = []
             self._fresh = True
             self._patch.add(self.path, items)
-        elif not self._fresh:
+        if position is not None:
+            if not self._fresh:
+                self._patch.replace(f"{self.path}/{position}", item)
+            items[position] = item
+            self._uses = None
+            return
+        if self.kind.read_in_order:
+            user = self._first_uses().get(identity)
+            if user is not None:
+                self._insert(user, item)
+                return
+            if "$(" in (item.get("value") or ""):
+                self._uses = None
+        if not self._fresh:
             self._patch.add(self.path + "/-", item)
         index[identity] = len(items)
         items.append(item)
-        self._uses = None
 
-    def add_before_use(self, name: str, item: Json) -> None:
-        """Add an environment variable: before the first one whose value refers to it, else at the end.
-
-        Kubernetes resolves `$(NAME)` only from variables that come earlier in the list.
-        """
-        user = self._first_uses().get(name)
-        if user is None or self._items is None:
-            self.add(name, item)
-            return
-        if not self._fresh:
-            self._patch.add(f"{self.path}/{user}", item)
-        self._items.insert(user, item)
-        self._index = self._uses = None
-
-    def replace(self, identity: Hashable, item: Json) -> None:
-        """Put an item in the place of the one that has this identity."""
-        position = self._positions()[identity]
+    def _insert(self, position: int, item: Json) -> None:
         assert self._items is not None
         if not self._fresh:
-            self._patch.replace(f"{self.path}/{position}", item)
-        self._items[position] = item
-        self._uses = None
+            self._patch.add(f"{self.path}/{position}", item)
+        self._items.insert(position, item)
+        self._index = self._uses = None
 
     def _positions(self) -> dict[Hashable, int]:
         index = self._index
@@ -134,9 +111,9 @@ class ListView:
             self._index = index
         return index
 
-    def _first_uses(self) -> dict[str, int]:
+    def _first_uses(self) -> dict[Hashable, int]:
         if self._uses is None:
-            uses: dict[str, int] = {}
+            uses: dict[Hashable, int] = {}
             self._uses = uses
             for at, item in enumerate(self._items or ()):
                 value = item.get("value")
@@ -149,11 +126,12 @@ class ListView:
 class MapView:
     """One map of strings of a pod (labels, annotations, nodeSelector); changes recorded."""
 
-    __slots__ = ("_entries", "_field", "_fresh", "_parent", "_patch", "_size", "claims", "path")
+    __slots__ = ("_entries", "_field", "_fresh", "_parent", "_patch", "_size", "claims", "firm", "path")
 
     def __init__(self, parent: Json, field: str, path: str, patch: Patch) -> None:
         self.path = path
         self.claims: dict[Hashable, Any] = {}
+        self.firm: set[Hashable] = set()
         self._parent = parent
         self._field = field
         self._patch = patch
@@ -168,7 +146,7 @@ class MapView:
         """The value of a key, or None."""
         return None if self._entries is None else self._entries.get(key)
 
-    def put(self, key: str, value: str) -> None:
+    def write(self, key: str, value: str) -> None:
         """Set a key, whether or not it was there."""
         if self._entries is None:
             self._entries = self._parent[self._field] = {}
@@ -215,11 +193,8 @@ class Container:
 
     def env_value(self, name: str) -> str | None:
         """The literal value of an environment variable, "" if it has another kind; None if it is absent."""
-        found: str | None = None
-        for item in self.raw.get("env") or ():
-            if item.get("name") == name:
-                found = item.get("value") or ""
-        return found
+        item = self.list(ENV).get(name)
+        return None if item is None else item.get("value") or ""
 
 
 class SparkPod:
@@ -361,7 +336,9 @@ class SparkPod:
 
 
 def _bytes(text: Any) -> int:
-    return len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
+    if not isinstance(text, str):
+        return 0
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _dotted(path: str) -> str:

@@ -36,6 +36,7 @@ class Feature:
         subject: how messages name it
         on_conflict: `Keep`, `Replace` or `Reject`
         softened: the policy says Reject, but an executor is not denied for it
+        static: what it asks for, if there is no placeholder in it
     """
 
     id: str
@@ -43,24 +44,24 @@ class Feature:
     subject: str
     on_conflict: str
     softened: bool
+    static: Sequence[Change] | None
     _step: Step
-    _item: Any
-    _changes: Sequence[Change] | None
+    _item: type[BaseModel] | Entry
+    _raw: Any
 
-    def changes(self, lookup: placeholders.Lookup) -> Sequence[Change]:
+    def filled(self, lookup: placeholders.Lookup) -> Sequence[Change]:
         """What the feature asks for, with the placeholders filled in.
 
         Raises:
             placeholders.MissingValue: a placeholder has no value
             ValueError: with its placeholders filled in the item is not valid
         """
-        if self._changes is not None:
-            return self._changes
+        filled = placeholders.fill(self._raw, lookup)
         if isinstance(self._item, Entry):
-            return self._step.changes(Entry(self._item.key, placeholders.fill(self._item.value, lookup)))
-        raw = placeholders.fill(_raw(self._item), lookup)
+            return _asked(self.id, self._step.changes(Entry(self._item.key, filled)))
         try:
-            return self._step.changes(type(self._item).model_validate(raw, context=values.FILLED))
+            item = self._item.model_validate(filled, context=values.FILLED)
+            return _asked(self.id, self._step.changes(item))
         except ValidationError as error:
             raise ValueError("; ".join(str(detail["loc"]) for detail in error.errors())) from None
 
@@ -250,21 +251,24 @@ def _feature(policy: Policy, feature_id: str, role: str, step: Step, item_at: tu
     field, item = item_at
     stated = getattr(item, "onConflict", None) or policy.spec.onConflict
     softened = stated is OnConflict.REJECT and role == spark.EXECUTOR and not policy.spec.mandatory
-    raw = item.value if isinstance(item, Entry) else _raw(item)
+    raw = item.value if isinstance(item, Entry) else item.model_dump(exclude_unset=True)
     return Feature(
         id=feature_id,
         field=field,
         subject=step.subject(item),
         on_conflict=(OnConflict.KEEP if softened else stated).value,
         softened=softened,
+        static=None if any(placeholders.names(raw)) else _asked(feature_id, step.changes(item)),
         _step=step,
-        _item=item,
-        _changes=None if any(placeholders.names(raw)) else step.changes(item),
+        _item=item if isinstance(item, Entry) else type(item),
+        _raw=raw,
     )
 
 
-def _raw(item: BaseModel) -> dict[str, Any]:
-    return item.model_dump(exclude_unset=True)
+def _asked(feature_id: str, changes: Sequence[Change]) -> Sequence[Change]:
+    for change in changes:
+        change.feature = feature_id
+    return changes
 
 
 def _read_labels(policy: Policy) -> set[str]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.changes import MOUNTS, VOLUMES, Change, EnsureItem, EnsureKey
-from webhook.pod import Json
+from webhook.changes import Change, EnsureItem, EnsureKey
+from webhook.kinds import MOUNTS, VOLUMES, Json
 from webhook.policy.model import ConfigMapItem, SecretItem
 
 _LABEL_LENGTH = 63

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.changes import ENV, Change, EnsureItem, JoinEnv
-from webhook.pod import Json
+from webhook.changes import Change, EnsureItem, JoinEnv
+from webhook.kinds import ENV, Json
 from webhook.policy.model import EnvItem
 from webhook.steps.base import Step
 

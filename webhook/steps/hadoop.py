@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webhook import spark
-from webhook.changes import ENV, MOUNTS, VOLUMES, Change, EnsureItem
-from webhook.pod import Json
+from webhook.changes import Change, EnsureItem
+from webhook.kinds import ENV, MOUNTS, VOLUMES, Json
 from webhook.policy.model import HadoopItem
 from webhook.reasons import Reason
 from webhook.steps.base import Step

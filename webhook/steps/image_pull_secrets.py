@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.changes import PULL_SECRETS, Change, EnsureItem
+from webhook.changes import Change, EnsureItem
+from webhook.kinds import PULL_SECRETS
 from webhook.policy.model import ImagePullSecretItem
 from webhook.steps.base import Step
 

@@ -10,8 +10,9 @@ import posixpath
 from collections.abc import Sequence
 
 from webhook import spark
-from webhook.changes import ENV, Change, EnsureItem
+from webhook.changes import Change, EnsureItem
 from webhook.defaults import mount_path
+from webhook.kinds import ENV
 from webhook.policy.model import SecretItem
 from webhook.steps.base import Step, mounted, projection, volume_name
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from webhook.changes import TOLERATIONS, Change, EnsureItem
-from webhook.pod import Json
+from webhook.changes import Change, EnsureItem
+from webhook.kinds import TOLERATIONS, Json
 from webhook.policy.model import TolerationItem
 from webhook.steps.base import Step
 

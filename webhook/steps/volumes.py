@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.changes import MOUNTS, VOLUMES, Change, EnsureItem
+from webhook.changes import Change, EnsureItem
+from webhook.kinds import MOUNTS, VOLUMES
 from webhook.policy.model import VolumeItem
 from webhook.steps.base import Step
 
