@@ -16,6 +16,7 @@ import click
 
 if TYPE_CHECKING:
     from webhook.policy.load import Loaded
+    from webhook.render import Form
 
 _DENIED, _UNUSABLE = 1, 2
 _PATHS = click.Path(exists=True, path_type=Path)
@@ -148,7 +149,7 @@ def render(
     *,
     policies: tuple[Path, ...],
     namespace: str | None,
-    output: str,
+    output: Form,
     namespace_labels: dict[str, str],
     allowed: tuple[str, ...],
     file: IO[bytes],
@@ -168,12 +169,13 @@ def render(
         for problem in loaded.errors:
             click.echo(problem, err=True)
         sys.exit(_UNUSABLE)
+    name = getattr(file, "name", "<stdin>")
     try:
         result = render_text(file.read().decode(), loaded, namespace, namespace_labels)
     except UnicodeDecodeError:
-        _fail(f"{file.name}: is not UTF-8 text: a Pod or an AdmissionReview in YAML or JSON is expected")
+        _fail(f"{name}: is not UTF-8 text: a Pod or an AdmissionReview in YAML or JSON is expected")
     except Unusable as error:
-        _fail(f"{file.name}: {error}")
+        _fail(f"{name}: {error}")
     for line in result.report():
         click.echo(line, err=True)
     if result.denied:

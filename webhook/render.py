@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from webhook import review, show
-from webhook.admission import Decision, MalformedPod, admit
+from webhook.admission import Decision, admit
 from webhook.namespaces import Namespace
+from webhook.pod import MalformedPod
 from webhook.policy.compiled import compile_policies
 from webhook.policy.load import Loaded
 
@@ -26,7 +27,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class RenderedPod:
     """One pod as it came, as it would be stored, and why. A denied pod's `after` means nothing."""
 
     before: dict[str, Any]
@@ -39,7 +40,7 @@ class Rendering:
     """A file's pods, and its documents with each pod as it would be stored, in the order of the file."""
 
     documents: list[Any] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
+    pods: list[RenderedPod] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     """Kinds of the documents that are no pods; they stay as they are."""
 
@@ -63,17 +64,18 @@ class Rendering:
         """
         match form:
             case "yaml":
-                yield from "---\n".join(map(show.to_yaml, self.documents)).splitlines()
+                yield from show.lines("---\n".join(map(show.to_yaml, self.documents)))
             case "json":
                 one = len(self.documents) == 1
                 whole = {"apiVersion": "v1", "kind": "List", "items": self.documents}
-                yield from show.to_json(self.documents[0] if one else whole).splitlines()
+                yield from show.lines(show.to_json(self.documents[0] if one else whole))
             case "patch":
                 for pod in self.pods:
-                    yield from show.to_json(pod.decision.operations).splitlines()
+                    yield from show.lines(show.to_json(pod.decision.operations))
             case "diff":
                 for pod in self.pods:
-                    yield from show.diff(pod.before, pod.after, pod.decision.pod)
+                    name = pod.decision.pod
+                    yield from show.diff(pod.before, pod.after, name, f"{name} (mutated)")
 
 
 def explain(decision: Decision) -> Iterator[str]:
@@ -83,7 +85,7 @@ def explain(decision: Decision) -> Iterator[str]:
     if decision.policies:
         yield f"  policies: {', '.join(decision.policies)}; operations: {len(decision.operations)}"
     for finding in decision.findings:
-        yield f"  {finding.reason}: {finding}"
+        yield f"  {finding}"
 
 
 def render_text(
@@ -128,7 +130,7 @@ def render_text(
                 decision = admit(request, policies)
             except MalformedPod as error:
                 raise Unusable(str(error)) from None
-            result.pods.append(Pod(before, request["object"], decision))
+            result.pods.append(RenderedPod(before, request["object"], decision))
             items.append(request["object"])
         result.documents.append({**document, "items": items} if _kind(document) in _LISTS else items[0])
     return result
@@ -143,7 +145,8 @@ def _items(document: Any) -> list[Any]:
 
 def _kind(document: Any) -> str:
     if not isinstance(document, dict):
-        return {list: "a list", str: "text"}.get(type(document), f"the value {json.dumps(document)}")
+        names: dict[type, str] = {list: "a list", str: "text", bool: "a boolean", type(None): "null"}
+        return names.get(type(document), "a number")
     kind = document.get("kind")
     return kind if isinstance(kind, str) else "an object without a kind"
 

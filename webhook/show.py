@@ -112,13 +112,18 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def diff(before: Any, after: Any, name: str, context: int = 3) -> Iterator[str]:
+def lines(text: str) -> list[str]:
+    """The lines of a text that this module made: of all that Unicode calls a line break, only newlines are."""
+    return text.removesuffix("\n").split("\n")
+
+
+def diff(before: Any, after: Any, old: str, new: str, context: int = 3) -> Iterator[str]:
     """The lines of a unified diff of two values as YAML, without line ends; none if they are equal."""
     yield from difflib.unified_diff(
-        to_yaml(before).splitlines(),
-        to_yaml(after).splitlines(),
-        name,
-        f"{name} (mutated)",
+        lines(to_yaml(before)),
+        lines(to_yaml(after)),
+        old,
+        new,
         lineterm="",
         n=context,
     )
