@@ -22,6 +22,7 @@ SECRET_ENV = {
     "GCPServiceAccount": "GOOGLE_APPLICATION_CREDENTIALS",
     "HadoopDelegationToken": spark.TOKEN_ENV,
 }
+_SOURCE_DEPTH = len(("spec", "common", "volumes", 0, "emptyDir"))
 _SPARK_CONTAINERS = frozenset(name for names in spark.CONTAINER_NAMES.values() for name in names)
 
 
@@ -45,9 +46,12 @@ def empty(root: Node) -> Iterator[Fault]:
     while waiting:
         path, line, column, node = waiting.pop()
         if node.value is None:
-            yield Fault(
-                line, column, path, "has no value: give it one ({} if it needs no settings) or remove it"
+            source = (
+                f", as in {path[-1]}: {{}}"
+                if path[2:3] == ("volumes",) and len(path) == _SOURCE_DEPTH
+                else ""
             )
+            yield Fault(line, column, path, f"has no value: give it one{source}, or remove it")
         elif isinstance(node.children, dict):
             waiting += (((*path, key), *child) for key, child in node.children.items())
         elif isinstance(node.children, list):

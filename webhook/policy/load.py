@@ -17,10 +17,11 @@ from webhook.namespaces import Namespace
 from webhook.policy import lint, messages, notes, positions
 from webhook.policy.model import API_VERSION, CLUSTER_KIND, NAMESPACED_KIND, Metadata, Policy
 from webhook.policy.positions import Fault, Node
+from webhook.policy.values import FixedDnsLabel
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _VERSIONS = {CLUSTER_KIND: API_VERSION, NAMESPACED_KIND: API_VERSION, "Namespace": "v1"}
-_LISTS = frozenset({("v1", "List"), *((version, f"{kind}List") for kind, version in _VERSIONS.items())})
+_LISTS = [("v1", "List"), *((version, f"{kind}List") for kind, version in _VERSIONS.items())]
 _KNOWN = f"write a {CLUSTER_KIND}, a {NAMESPACED_KIND} or a v1 Namespace"
 
 
@@ -93,10 +94,14 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> Problem:
     return Problem(str(path), 1, 1, "", f"can't be read: {error.strerror or error}")
 
 
+class _NamespaceMetadata(Metadata):
+    name: FixedDnsLabel
+
+
 class _NamespaceDocument(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    metadata: Metadata
+    metadata: _NamespaceMetadata
 
 
 class _Loader:
@@ -128,70 +133,68 @@ class _Loader:
         )
 
     def _problems(self, found: list[tuple[int, Fault]]) -> tuple[Problem, ...]:
-        found.sort(key=lambda entry: (entry[0], entry[1].line, entry[1].column))
+        """What was found, in the order of files and lines; what aliases multiply is said once."""
+        once: dict[tuple[int, int, int, str], Fault] = {}
+        for file, fault in found:
+            once.setdefault((file, fault.line, fault.column, fault.message), fault)
         return tuple(
-            Problem(self.files[file], fault.line, fault.column, positions.show(fault.path), fault.message)
-            for file, fault in found
+            Problem(self.files[file], line, column, positions.show(fault.path), positions.printable(message))
+            for (file, line, column, message), fault in sorted(once.items(), key=lambda item: item[0][:3])
         )
 
-    def _report(self, faults: Iterable[Fault]) -> None:
-        self.errors += ((len(self.files) - 1, fault) for fault in faults)
+    def _report(self, faults: Iterable[Fault], prefix: positions.Path = ()) -> None:
+        file = len(self.files) - 1
+        self.errors += ((file, dataclasses.replace(fault, path=prefix + fault.path)) for fault in faults)
 
     def _object(self, prefix: positions.Path, node: Node, syntax: list[Fault]) -> None:
         """Takes one object of a document; `syntax` are the document's faults, which are reported already."""
         if not isinstance(node.value, dict):
-            message = f"must be a mapping: {_KNOWN}"
-            return self._report([Fault(node.line, node.column, prefix, message)])
+            return self._report([Fault(node.line, node.column, (), f"must be a mapping: {_KNOWN}")], prefix)
         kind, version = node.value.get("kind"), node.value.get("apiVersion")
         if (version, kind) in _LISTS:
             return self._list(prefix, node, syntax)
         if unknown := _unknown_kind(node):
-            return self._report([unknown])
+            return self._report([unknown], prefix)
         inside = {fault.path[len(prefix) :] for fault in syntax if fault.path[: len(prefix)] == prefix}
-        if kind == "Namespace":
-            return self._namespace(node, inside)
-        return self._policy(node, inside)
+        check = self._namespace if kind == "Namespace" else self._policy
+        return self._report(check(node, inside), prefix)
 
     def _list(self, prefix: positions.Path, node: Node, syntax: list[Fault]) -> None:
-        items = (
-            node.children["items"][2]
-            if isinstance(node.children, dict) and "items" in node.children
-            else None
-        )
-        if items is None or not isinstance(items.children, list):
-            return self._report([messages.fault(node, ("items",), "must be a list of objects")])
-        for index, item in enumerate(items.children):
+        children = node.children if isinstance(node.children, dict) else {}
+        items = children["items"][2].children if "items" in children else None
+        if not isinstance(items, list):
+            return self._report([messages.fault(node, ("items",), "must be a list of objects")], prefix)
+        for index, item in enumerate(items):
             self._object((*prefix, "items", index), item, syntax)
         return None
 
-    def _namespace(self, node: Node, syntax: set[positions.Path]) -> None:
+    def _namespace(self, node: Node, syntax: set[positions.Path]) -> list[Fault]:
+        """The faults of a Namespace, which is kept if there are none; `syntax` are the paths of its own."""
         found = list(self._defined_before(node))
         try:
             metadata = _NamespaceDocument.model_validate(node.value).metadata
         except ValidationError as error:
-            found += messages.faults(error, node)
-        else:
-            if not (found or syntax):
-                namespace = Namespace(metadata.name, metadata.labels, metadata.annotations)
-                self.namespaces[namespace.name] = namespace
-        self._report(fault for fault in found if fault.path not in syntax)
+            return found + [fault for fault in messages.faults(error, node) if fault.path not in syntax]
+        if not (found or syntax):
+            namespace = Namespace(metadata.name, metadata.labels, metadata.annotations)
+            self.namespaces[namespace.name] = namespace
+        return found
 
-    def _policy(self, node: Node, syntax: set[positions.Path]) -> None:
-        found = list(lint.empty(node))
+    def _policy(self, node: Node, syntax: set[positions.Path]) -> list[Fault]:
+        """The faults of a policy, which is kept if there are none; `syntax` are the paths of its own."""
+        found = [fault for fault in lint.empty(node) if fault.path not in syntax]
         known = syntax | {fault.path for fault in found}
         found += self._defined_before(node)
         found += lint.errors(node, self.allowed)
         try:
             policy = Policy.model_validate(node.value)
         except ValidationError as error:
-            found += (fault for fault in messages.faults(error, node) if fault.path not in known)
-        else:
-            if not (found or syntax):
-                file = len(self.files) - 1
-                self.policies.append((file, node, policy))
-                noted = (messages.fault(node, note.path, note.message) for note in notes.of(policy))
-                self.notes += ((file, note) for note in noted)
-        self._report(found)
+            return found + [fault for fault in messages.faults(error, node) if fault.path not in known]
+        if not (found or syntax):
+            file = len(self.files) - 1
+            self.policies.append((file, node, policy))
+            self.notes += ((file, messages.fault(node, note.path, note.message)) for note in notes.of(policy))
+        return found
 
     def _defined_before(self, node: Node) -> Iterator[Fault]:
         metadata = node.value.get("metadata")
@@ -206,7 +209,7 @@ class _Loader:
         before = self.defined.setdefault(key, here)
         if before is not here:
             yield dataclasses.replace(
-                fault, message=f"{key[0]} {name} is already defined at {before}: rename one"
+                fault, message=f"{key[0]} {name} is already defined at {before}: rename or remove one"
             )
 
 
@@ -214,11 +217,11 @@ def _unknown_kind(node: Node) -> Fault | None:
     """The fault of an object that is neither a policy nor a Namespace."""
     kind, version = node.value.get("kind"), node.value.get("apiVersion")
     if not isinstance(kind, str):
-        return messages.fault(node, ("kind",), f"is missing: {_KNOWN}")
+        return messages.fault(node, ("kind",), f"{'must be text' if kind else 'is missing'}: {_KNOWN}")
     wanted = _VERSIONS.get(kind)
     if wanted is None:
         hint = messages.near(kind, list(_VERSIONS))
         return messages.fault(node, ("kind",), f"unknown kind, {hint}")
     if version != wanted:
-        return messages.fault(node, ("apiVersion",), f"{kind} has apiVersion: {wanted}")
+        return messages.fault(node, ("apiVersion",), f"must be {wanted} for a {kind}")
     return None

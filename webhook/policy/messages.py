@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from webhook.policy.model import Policy, RoleBlock
 from webhook.policy.positions import Fault, Node, Path
 from webhook.policy.scalars import Timestamp
+from webhook.policy.values import FILE_MODE_MAX
 
 # Parts of an error's location that name a branch of a union instead of a place in the document.
 _BRANCHES = frozenset({"word", "names", "text", "number"})
@@ -105,7 +106,9 @@ def _message(kind: str, context: dict[str, Any], place: Path, node: Node | None)
             return f"must not be less than {context['ge']}"
         case "less_than_equal":
             most = context["le"]
-            return f"must not be greater than {most}" + (f" ({most:#o} octal)" if most == 0o777 else "")
+            return f"must not be greater than {most}" + (
+                f" (0{most:o} octal)" if most == FILE_MODE_MAX else ""
+            )
         case "too_short":
             return "must not be empty: name at least one"
     wanted = _WANTED.get(kind)
@@ -141,6 +144,8 @@ def _wrong_type(wanted: str, value: Any) -> str:
         fix = "put it in quotes"
     elif wanted == "a list" and isinstance(value, (str, dict)):
         fix = "begin each entry with '- '"
+    elif wanted == "a whole number" and isinstance(value, float):
+        found = "is a fraction"
     elif wanted == "a mapping" and isinstance(value, list):
         fix = "write key: value, without '- '"
     elif isinstance(value, str) and (form := _UNQUOTED.get(wanted)) and form.fullmatch(value):

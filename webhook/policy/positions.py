@@ -24,6 +24,7 @@ MAX_ALIASED: Final = 100_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _SIMPLE_KEY = re.compile(r"[A-Za-z_][-\w]*")
 
 
@@ -70,7 +71,7 @@ def read(text: str) -> Iterator[Document]:
         yield Document(None, [*reader.faults, problem.fault])
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        line, column = _inside(text, mark.line + 1, mark.column + 1) if mark else (1, 1)
         yield Document(
             None, [*reader.faults, Fault(line, column, (), _sentence(problem, text, line, column))]
         )
@@ -91,14 +92,18 @@ def show(path: Path) -> str:
     return "".join(parts)
 
 
+def printable(text: str) -> str:
+    """The text without characters that could forge a line or colour a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
 def _quoted(key: str) -> str:
-    printable = "".join(c if c.isprintable() else "?" for c in key)
-    return f'"{printable if len(printable) <= 80 else printable[:77] + "..."}"'
+    return f'"{printable(key if len(key) <= 80 else key[:77] + "...")}"'
 
 
 def _sentence(problem: yaml.MarkedYAMLError, text: str, line: int, column: int) -> str:
     said = " ".join(filter(None, (problem.context, problem.problem)))
-    lines = text.split("\n")
+    lines = _LINE_BREAK.split(text)
     if (
         "cannot start any token" in said
         and line <= len(lines)
@@ -107,13 +112,20 @@ def _sentence(problem: yaml.MarkedYAMLError, text: str, line: int, column: int) 
         return "not valid YAML: a tab can't be used to indent: use spaces"
     if "mapping values are not allowed" in said:
         return "not valid YAML: a ':' that no key can stand before: put text with ': ' in it in quotes"
+    if "block" in said and "did not find expected" in said:
+        return "not valid YAML: this does not fit to the lines before: check the indentation"
     return f"not valid YAML: {said}"
 
 
+def _inside(text: str, line: int, column: int) -> tuple[int, int]:
+    """The position, or the end of the text if it is behind that: where something is missing."""
+    lines = _LINE_BREAK.split(text)
+    return (line, column) if line <= len(lines) else (len(lines), len(lines[-1]) + 1)
+
+
 def _line_and_column(text: str, index: int) -> tuple[int, int]:
-    before = text[:index]
-    line = before.count("\n") + 1
-    return line, index - before.rfind("\n")
+    lines = _LINE_BREAK.split(text[:index])
+    return len(lines), len(lines[-1]) + 1
 
 
 class _Unreadable(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -88,7 +88,7 @@ class Shape:
         self.name = name
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _object(self.name)
+        return _dumped_as_it_is(_object(self.name))
 
 
 class FieldOf:
@@ -99,12 +99,16 @@ class FieldOf:
         self.field = field
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _kind(_SHAPES[self.shape]["fields"][self.field], self.shape, self.field)
+        return _dumped_as_it_is(_kind(_SHAPES[self.shape]["fields"][self.field], self.shape, self.field))
 
 
 def fields(shape: str) -> tuple[str, ...]:
     """The field names of a Kubernetes type."""
     return tuple(_SHAPES[shape]["fields"])
+
+
+def _dumped_as_it_is(schema: CoreSchema) -> CoreSchema:
+    return cast("CoreSchema", {**schema, "serialization": core_schema.simple_ser_schema("any")})
 
 
 def _object(name: str) -> CoreSchema:

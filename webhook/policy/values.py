@@ -71,7 +71,9 @@ def env_name(text: str) -> str | None:
 
 
 def env_prefix(text: str) -> str | None:
-    return env_name(text) if text else None
+    if not text or _ENV_NAME.fullmatch(text):
+        return None
+    return "not a valid prefix: use printable ASCII characters other than '='"
 
 
 def config_key(text: str) -> str | None:
