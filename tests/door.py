@@ -64,7 +64,7 @@ def admit(review: Json, policies: PolicySet) -> Outcome:
     before = copy.deepcopy(review["request"]["object"])
     request = wire.decode(corpus.body(review))
     decision = decide(request, policies)
-    answer = json.loads(wire.encode(request["uid"], review["apiVersion"], decision))
+    answer = json.loads(wire.encode(request["uid"], decision))
     response = answer["response"]
     assert (answer["apiVersion"], answer["kind"]) == (review["apiVersion"], "AdmissionReview")
     assert response["uid"] == review["request"]["uid"]

@@ -6,6 +6,7 @@ RFC 6902 operation; nothing is copied or compared afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +62,7 @@ class Decision:
 
     Attributes:
         allowed: False only for `onConflict: Reject`
-        reason: what became of the pod as a whole
+        reason: what became of the pod as a whole; the status annotation alone is no mutation
         operations: the patch, ready for JSON; empty if nothing changes
         findings: features that are not in effect, or that replaced a value of the author's
         policies: names of the policies that matched, in order
@@ -212,14 +213,14 @@ class _Admission:
             decision.reason = Reason.DENIED
             decision.message = _denial(rejected)
             return
+        decision.operations = self.pod.patch.operations
+        decision.reason = Reason.MUTATED if decision.operations else Reason.UNCHANGED
         text = status.render(role, outcomes, self.replaced, self.before, self.pod.metadata.get("annotations"))
         if text is not None:
             self._annotate(text)
-        decision.operations = self.pod.patch.operations
-        decision.reason = Reason.MUTATED if decision.operations else Reason.UNCHANGED
 
-    def _apply_each(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> dict[Feature, Reason]:
-        skipped = {}
+    def _apply_each(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:
+        skipped: dict[Feature, Reason] = {}
         for feature in features:
             refusal = self._check(feature)
             if refusal is None:
@@ -229,7 +230,7 @@ class _Admission:
                 skipped[feature] = self._skip(policy, feature, refusal)
         return skipped
 
-    def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> dict[Feature, Reason]:
+    def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:
         for feature in features:
             refusal = self._check(feature)
             if refusal is not None:
@@ -247,8 +248,8 @@ class _Admission:
                 changes = feature.filled(self.pod.placeholder)
             except MissingValue as error:
                 return Refusal(Reason.NO_VALUE, str(error))
-            except ValueError:
-                return Refusal(Reason.INVALID_VALUE)
+            except ValueError as error:
+                return Refusal(Reason.INVALID_VALUE, str(error))
         return self.plan.check(feature.on_conflict, changes)
 
     def _write(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> None:

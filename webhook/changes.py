@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
-from webhook.pod import ListView, MapView, SparkPod
+from webhook.pod import ListView, MapView, Place, SparkPod
 from webhook.reasons import Reason
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -84,8 +84,10 @@ class Plan:
         """Write all edits. Returns the features that replace a value of the author's."""
         for view, identity, wanted in self._edits:
             view.write(identity, wanted)
+        self._edits = []
         replacing = self.replacing
-        self.refuse()
+        if replacing:
+            self.replacing = []
         return replacing
 
     def refuse(self) -> None:
@@ -129,22 +131,15 @@ class Plan:
         return self.stays(view, identity, reason)
 
 
-class _InContainers:
-    """What changes of a container's list share: finding the lists."""
-
-    __slots__ = ("containers",)
-
-    containers: str | Sequence[str]
-
-    def _views(self, plan: Plan, kind: ListKind) -> list[ListView] | Refusal:
-        targets = plan.pod.targets(self.containers)
-        if targets is None:
-            spark_only = self.containers == "Spark"
-            return Refusal(Reason.SPARK_CONTAINER_NOT_FOUND if spark_only else Reason.CONTAINER_NOT_FOUND)
-        return [container.list(kind) for container in targets]
+def _not_found(place: Place) -> Refusal:
+    return Refusal(Reason.SPARK_CONTAINER_NOT_FOUND if place[1] == "Spark" else Reason.CONTAINER_NOT_FOUND)
 
 
-class EnsureItem(_InContainers):
+def _place(kind: ListKind, containers: str | Sequence[str]) -> Place:
+    return (kind, containers if isinstance(containers, str) else tuple(containers))
+
+
+class EnsureItem:
     """An item should be in a list of the pod, or of the stated containers.
 
     Args:
@@ -154,7 +149,7 @@ class EnsureItem(_InContainers):
         owned_reason: what it is called when Spark's own item stands in the way
     """
 
-    __slots__ = ("_canonical", "feature", "identity", "item", "kind", "owned_reason")
+    __slots__ = ("_canonical", "feature", "identity", "item", "owned_reason", "place")
 
     joins = False
 
@@ -166,49 +161,53 @@ class EnsureItem(_InContainers):
         owned_reason: Reason = Reason.SPARK_OWNS,
     ) -> None:
         self.feature = ""
-        self.kind = kind
+        self.place = _place(kind, containers)
         self.item = item
-        self.containers = containers
         self.owned_reason = owned_reason
         self.identity = kind.identity(item)
-        self._canonical = kind.canonical(item)
+        self._canonical: Any = None
 
     def same_wish(self, other: Change) -> bool:
         """See Change.same_wish."""
-        return self is other or (isinstance(other, EnsureItem) and other._canonical == self._canonical)
+        return self is other or (isinstance(other, EnsureItem) and other.canonical == self.canonical)
+
+    @property
+    def canonical(self) -> Any:
+        """The item in its form for comparing."""
+        if self._canonical is None:
+            self._canonical = self.place[0].canonical(self.item)
+        return self._canonical
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
-        kind = self.kind
-        if not kind.in_container:
-            return self._check(plan, plan.pod.list(kind))
-        views = self._views(plan, kind)
-        if isinstance(views, Refusal):
-            return views
+        views = plan.pod.views(self.place)
+        if views is None:
+            return _not_found(self.place)
+        identity = self.identity
         for view in views:
-            refusal = self._check(plan, view)
+            refusal = plan.claim(view, identity, self)
+            if refusal is None:
+                have = view.get(identity)
+                if have is None:
+                    plan.edit(view, identity, self, self.item)
+                    continue
+                refusal = self._meet(plan, view, have)
             if refusal is not None:
                 return refusal
         return None
 
-    def _check(self, plan: Plan, view: ListView) -> Refusal | None:
+    def _meet(self, plan: Plan, view: ListView, have: Json) -> Refusal | None:
+        """Something of this identity is there already."""
         identity = self.identity
-        refusal = plan.claim(view, identity, self)
-        if refusal is not None:
-            return refusal
-        have = view.get(identity)
-        if have is None:
-            plan.edit(view, identity, self, self.item)
-            return None
-        kind = self.kind
-        if have == self.item or kind.canonical(have) == self._canonical:
+        kind = view.kind
+        if have == self.item or kind.canonical(have) == self.canonical:
             return None
         if kind.owned(have):
             return plan.stays(view, identity, self.owned_reason)
-        merged = kind.merged(have, self.item)
         if kind.filled_in(have):
-            plan.edit(view, identity, self, merged)
+            plan.edit(view, identity, self, self.item)
             return None
+        merged = kind.merged(have, self.item)
         if plan.on_conflict == "Replace" and kind.canonical(merged) == kind.canonical(have):
             return None
         refusal = plan.conflict(view, identity, self)
@@ -217,7 +216,7 @@ class EnsureItem(_InContainers):
         return refusal
 
 
-class JoinEnv(_InContainers):
+class JoinEnv:
     """A text should be part of an environment variable, joined to what the author has, once only.
 
     Args:
@@ -227,7 +226,7 @@ class JoinEnv(_InContainers):
         containers: `Spark`, `All` or names
     """
 
-    __slots__ = ("feature", "name", "separator", "value")
+    __slots__ = ("feature", "name", "place", "separator", "value")
 
     joins = True
 
@@ -238,7 +237,7 @@ class JoinEnv(_InContainers):
         self.name = name
         self.value = value
         self.separator = separator
-        self.containers = containers
+        self.place = _place(ENV, containers)
 
     def same_wish(self, other: Change) -> bool:
         """Texts joined to one variable do not compete."""
@@ -246,9 +245,9 @@ class JoinEnv(_InContainers):
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
-        views = self._views(plan, ENV)
-        if isinstance(views, Refusal):
-            return views
+        views = plan.pod.views(self.place)
+        if views is None:
+            return _not_found(self.place)
         for view in views:
             refusal = self._check(plan, view)
             if refusal is not None:

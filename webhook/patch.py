@@ -29,10 +29,14 @@ class Patch:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
 
-    def add(self, path: str, value: Any) -> None:
+    def add(self, path: str, value: Any) -> Operation:
         """Record an addition; a path ending in `/-` appends, one ending in an index inserts there."""
-        self.operations.append({"op": "add", "path": path, "value": value})
+        operation = {"op": "add", "path": path, "value": value}
+        self.operations.append(operation)
+        return operation
 
-    def replace(self, path: str, value: Any) -> None:
+    def replace(self, path: str, value: Any) -> Operation:
         """Record that what stands at the path becomes the value."""
-        self.operations.append({"op": "replace", "path": path, "value": value})
+        operation = {"op": "replace", "path": path, "value": value}
+        self.operations.append(operation)
+        return operation

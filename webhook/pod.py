@@ -7,15 +7,19 @@ first asked for and record every change in the patch. It must never decide wheth
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
 from webhook.namespaces import Namespace
-from webhook.patch import Patch, escape
+from webhook.patch import Operation, Patch, escape
 
 _REFERENCE = re.compile(r"(\$\$)|\$\(([^)]+)\)")
+
+
+Place = tuple[ListKind, str | tuple[str, ...]]
+"""A kind of list, and for a container's the containers: `Spark`, `All` or names."""
 
 
 class MalformedPod(Exception):
@@ -39,13 +43,27 @@ class ListView:
     `claims` and `firm` belong to the planner (webhook.changes.Plan).
     """
 
-    __slots__ = ("_fresh", "_index", "_items", "_parent", "_patch", "_uses", "claims", "firm", "kind", "path")
+    __slots__ = (
+        "_end",
+        "_fresh",
+        "_index",
+        "_items",
+        "_parent",
+        "_patch",
+        "_uses",
+        "_written",
+        "claims",
+        "firm",
+        "kind",
+        "path",
+    )
 
     def __init__(self, kind: ListKind, parent: Json, path: str, patch: Patch) -> None:
         self.kind = kind
         self.path = path
         self.claims: dict[Hashable, Any] = {}
         self.firm: set[Hashable] = set()
+        self._end = path + "/-"
         self._parent = parent
         self._patch = patch
         items = parent.get(kind.field)
@@ -55,10 +73,12 @@ class ListView:
         self._fresh = False
         self._index: dict[Hashable, int] | None = None
         self._uses: dict[Hashable, int] | None = None
+        self._written: dict[Hashable, Operation] = {}
 
     def get(self, identity: Hashable) -> Json | None:
         """The item of this identity, or None."""
-        position = self._positions().get(identity)
+        index = self._index
+        position = (self._positions() if index is None else index).get(identity)
         return None if position is None or self._items is None else self._items[position]
 
     def write(self, identity: Hashable, item: Json) -> None:
@@ -68,33 +88,36 @@ class ListView:
         before the first one whose value refers to it, else at the end.
         """
         items, index = self._items, self._positions()
-        position = index.get(identity)
         if items is None:
             items = self._items = self._parent[self.kind.field] = []
             self._fresh = True
             self._patch.add(self.path, items)
+        position = index.get(identity)
         if position is not None:
-            if not self._fresh:
-                self._patch.replace(f"{self.path}/{position}", item)
+            if identity in self._written:
+                # What this pass wrote itself is written right at once, not written and then replaced.
+                self._written[identity]["value"] = item
+            elif not self._fresh:
+                self._written[identity] = self._patch.replace(f"{self.path}/{position}", item)
             items[position] = item
             self._uses = None
             return
         if self.kind.read_in_order:
-            user = self._first_uses().get(identity)
-            if user is not None:
-                self._insert(user, item)
+            uses = self._first_uses()
+            if identity in uses:
+                self._insert(uses[identity], identity, item)
                 return
             if "$(" in (item.get("value") or ""):
                 self._uses = None
         if not self._fresh:
-            self._patch.add(self.path + "/-", item)
+            self._written[identity] = self._patch.add(self._end, item)
         index[identity] = len(items)
         items.append(item)
 
-    def _insert(self, position: int, item: Json) -> None:
+    def _insert(self, position: int, identity: Hashable, item: Json) -> None:
         assert self._items is not None
         if not self._fresh:
-            self._patch.add(f"{self.path}/{position}", item)
+            self._written[identity] = self._patch.add(f"{self.path}/{position}", item)
         self._items.insert(position, item)
         self._index = self._uses = None
 
@@ -212,10 +235,11 @@ class SparkPod:
 
     __slots__ = (
         "_all",
-        "_lists",
         "_maps",
         "_spark_container",
         "_spec",
+        "_values",
+        "_views",
         "labels",
         "metadata",
         "namespace",
@@ -233,17 +257,11 @@ class SparkPod:
         if not isinstance(spec, dict):
             raise MalformedPod("spec", "expected an object")
         self._spec: Json = spec
-        self._lists: dict[ListKind, ListView] = {}
+        self._views: dict[Place, tuple[ListView, ...]] = {}
+        self._values: dict[tuple[str, str], str | None] = {}
         self._maps: dict[str, MapView] = {}
         self._all: tuple[Container, ...] | None = None
         self._spark_container: Container | None = None
-
-    def list(self, kind: ListKind) -> ListView:
-        """The view on one of the pod's own lists."""
-        view = self._lists.get(kind)
-        if view is None:
-            view = self._lists[kind] = ListView(kind, self._spec, f"/spec/{kind.field}", self.patch)
-        return view
 
     def map(self, field: str) -> MapView:
         """The view on `labels`, `annotations` (of metadata) or `nodeSelector` (of spec)."""
@@ -296,8 +314,22 @@ class SparkPod:
                 return container
         return main[0] if len(main) == 1 else None
 
-    def targets(self, containers: str | Sequence[str]) -> tuple[Container, ...] | None:
-        """The containers that `Spark`, `All` or a list of names stands for; None if one can't be found."""
+    def views(self, place: Place) -> tuple[ListView, ...] | None:
+        """The lists that a place stands for; None if a container of it can't be found."""
+        found = self._views.get(place)
+        if found is None:
+            kind, containers = place
+            if not kind.in_container:
+                found = (ListView(kind, self._spec, f"/spec/{kind.field}", self.patch),)
+            else:
+                targets = self._targets(containers)
+                if targets is None:
+                    return None
+                found = tuple(container.list(kind) for container in targets)
+            self._views[place] = found
+        return found
+
+    def _targets(self, containers: str | tuple[str, ...]) -> tuple[Container, ...] | None:
         if containers == "Spark":
             found = self.spark_container
             return None if found is None else (found,)
@@ -310,6 +342,12 @@ class SparkPod:
 
     def placeholder(self, name: str, key: str) -> str | None:
         """The value that a placeholder has for this pod, or None (webhook.policy.placeholders.Lookup)."""
+        place = (name, key)
+        if place not in self._values:
+            self._values[place] = self._value(name, key)
+        return self._values[place]
+
+    def _value(self, name: str, key: str) -> str | None:
         match name:
             case "APP_ID":
                 return self.labels.get(spark.APP_ID_LABEL) or self._spark_env("SPARK_APPLICATION_ID")

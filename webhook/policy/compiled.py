@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
 import orjson
@@ -17,13 +18,16 @@ from pydantic import BaseModel, ValidationError
 from webhook import spark
 from webhook.changes import Change
 from webhook.namespaces import Namespace
-from webhook.policy import placeholders, selectors, values
+from webhook.policy import placeholders, selectors
 from webhook.policy.model import OnConflict, Policy, RoleBlock
+from webhook.policy.values import FILLED
 from webhook.steps import STEPS
 from webhook.steps.base import Entry, Step
 
 _ROLES = (spark.DRIVER, spark.EXECUTOR)
 _MAX_CACHED_NAMESPACES = 10_000
+# The pods of one application mostly fill in the same values: what they make of a feature is kept.
+_MAX_FILLED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,22 +52,36 @@ class Feature:
     _step: Step
     _item: type[BaseModel] | Entry
     _raw: Any
+    _placeholders: tuple[tuple[str, str], ...]
+    _memo: dict[tuple[str | None, ...], Sequence[Change]] = dataclass_field(default_factory=dict)
 
     def filled(self, lookup: placeholders.Lookup) -> Sequence[Change]:
         """What the feature asks for, with the placeholders filled in.
 
         Raises:
             placeholders.MissingValue: a placeholder has no value
-            ValueError: with its placeholders filled in the item is not valid
+            ValueError: with its placeholders filled in the item is not valid; the text holds no value
         """
+        values = tuple([lookup(name, key) for name, key in self._placeholders])
+        changes = self._memo.get(values)
+        if changes is None:
+            changes = self._fill(lookup)
+            if len(self._memo) >= _MAX_FILLED:
+                self._memo.clear()
+            self._memo[values] = changes
+        return changes
+
+    def _fill(self, lookup: placeholders.Lookup) -> Sequence[Change]:
         filled = placeholders.fill(self._raw, lookup)
         if isinstance(self._item, Entry):
             return _asked(self.id, self._step.changes(Entry(self._item.key, filled)))
         try:
-            item = self._item.model_validate(filled, context=values.FILLED)
+            item = self._item.model_validate(filled, context=FILLED)
             return _asked(self.id, self._step.changes(item))
         except ValidationError as error:
-            raise ValueError("; ".join(str(detail["loc"]) for detail in error.errors())) from None
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,8 +257,8 @@ def _features(policy: Policy, name: str, role: str) -> Iterable[Feature]:
             identity = step.identity(item)
             items.pop(identity, None)  # the role's item wins, and stands where the role block has it
             items[identity] = (f"{role}.{step.field}{at}", item)
-        for field, item in items.values():
-            yield _feature(policy, f"{name} {field}", role, step, (field, item))
+        for where, item in items.values():
+            yield _feature(policy, f"{name} {where}", role, step, (where, item))
 
 
 def _items(step: Step, block: RoleBlock) -> Iterable[tuple[str, Any]]:
@@ -248,20 +266,22 @@ def _items(step: Step, block: RoleBlock) -> Iterable[tuple[str, Any]]:
 
 
 def _feature(policy: Policy, feature_id: str, role: str, step: Step, item_at: tuple[str, Any]) -> Feature:
-    field, item = item_at
+    where, item = item_at
     stated = getattr(item, "onConflict", None) or policy.spec.onConflict
     softened = stated is OnConflict.REJECT and role == spark.EXECUTOR and not policy.spec.mandatory
     raw = item.value if isinstance(item, Entry) else item.model_dump(exclude_unset=True)
+    found = tuple(dict.fromkeys(placeholders.names(raw)))
     return Feature(
         id=feature_id,
-        field=field,
+        field=where,
         subject=step.subject(item),
         on_conflict=(OnConflict.KEEP if softened else stated).value,
         softened=softened,
-        static=None if any(placeholders.names(raw)) else _asked(feature_id, step.changes(item)),
+        static=None if found else _asked(feature_id, step.changes(item)),
         _step=step,
         _item=item if isinstance(item, Entry) else type(item),
         _raw=raw,
+        _placeholders=tuple(place for place in found if place[0]),
     )
 
 
