@@ -26,8 +26,8 @@ _allow = click.option(
     "--allow",
     "allowed",
     multiple=True,
-    metavar="ITEM",
-    help="Lets namespaced policies use this guarded item, such as hostPath. May be repeated.",
+    type=click.Choice(["hostPath"]),
+    help="Lets namespaced policies use this guarded item. May be repeated.",
 )
 
 
@@ -197,7 +197,7 @@ def lint(policies: tuple[Path, ...], allowed: tuple[str, ...]) -> None:
     for problem in loaded.errors:
         click.echo(problem, err=True)
     for note in loaded.notes:
-        click.echo(f"{note} (note)", err=True)
+        click.echo(dataclasses.replace(note, message=f"note: {note.message}"), err=True)
     counts = (
         _count(len(loaded.policies), "policy", "policies"),
         _count(len(loaded.namespaces), "namespace"),

@@ -27,7 +27,7 @@ from webhook.reasons import Reason
 from webhook.running import RunningServer, ServerFailed
 from webhook.status import ANNOTATION
 
-_EXAMPLES = Path(str(resources.files("webhook") / "examples"))
+EXAMPLES = Path(str(resources.files("webhook") / "examples"))
 _REVIEWS = ("driver", "executor")
 _WIDTH = 100  # columns where there is no terminal to ask
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -52,12 +52,12 @@ def run() -> int:
 
 
 def _show_all(console: Console, folder: Path) -> None:
-    with RunningServer(_EXAMPLES / "policies", log=folder / "log") as server:
+    with RunningServer(EXAMPLES / "policies", log=folder / "log") as server:
         console.print(
             f"spark-webhook serve: HTTPS on port {server.port}, probes on port {server.probe_port}, ready"
         )
         for name in _REVIEWS:
-            review = json.loads((_EXAMPLES / f"{name}.json").read_text())
+            review = json.loads((EXAMPLES / f"{name}.json").read_text())
             before = review["request"]["object"]
             response = ask(server, review)
             after = patched(before, response)

@@ -38,7 +38,8 @@ class RunningServer:
         self.log = log
         self.ca: Path | None = None
         self.port = self.probe_port = 0
-        self._command = [sys.executable, "-m", "webhook", "serve", "--policies", str(policies)]
+        # -P: a folder called webhook in the working directory is not ours
+        self._command = [sys.executable, "-P", "-m", "webhook", "serve", "--policies", str(policies)]
         self._command += ["--host", "127.0.0.1", "--port", "0", "--probe-port", "0", "--shutdown-delay", "0"]
         self._command += options
 
@@ -56,7 +57,7 @@ class RunningServer:
             self._wait_until_ready()
         except BaseException:
             self.process.kill()
-            self.process.wait()
+            self.process.communicate()
             raise
         return self
 

@@ -1,7 +1,9 @@
 """Runs the benchmark and prints it; `--check` makes a missed target the exit code 1.
 
 The servers run on one core and the client on another. In each round a scenario asks the echo, then the
-webhook, so that whatever else the machine does falls on both.
+webhook, so that whatever else the machine does falls on both. Two ratios to the echo are printed, of the
+answers a second and of the server's CPU time for an answer; with a core of its own they agree. The lower one
+must reach the target, so that a client that was held up cannot make the webhook look good.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ from tests.bench.scenarios import Scenario, bodies, scenarios
 from webhook.running import RunningServer
 
 ROUNDS, SECONDS, WARM_UP = 5, 2.0, 0.5
+_BUSY = 0.9  # of its core; below, something else than the server was the limit
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -104,8 +107,12 @@ def _cores() -> tuple[int, int]:
     return cores[0], cores[-1]
 
 
-def _median(values: list[float]) -> float:
+def _median(values: Iterable[float]) -> float:
     return statistics.median(values)
+
+
+def _spread(ratios: list[float]) -> str:
+    return f"{_median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
 
 
 def main() -> int:
@@ -151,34 +158,40 @@ def main() -> int:
         f"{len(reviews)} recorded reviews of {round(statistics.mean(map(len, reviews)))} bytes on average, "
         f"8 connections, TLS keep-alive, {ROUNDS} rounds of {SECONDS:g} s; medians of the rounds"
     )
-    missed = 0
     table = Table(
-        "scenario", "server", *("admissions/s", "CPU µs each", "CPU %", "p50 ms", "p99 ms", "ratio")
+        "scenario", "server", "admissions/s", "CPU µs", "CPU %", "p50 ms", "p99 ms", "ratios to the echo"
     )
     for column in table.columns[2:]:
         column.justify = "right"
+    missed = starved = 0
     for scenario, operations, size, _, _ in pairs:
-        ratios = [product.load.rate / echo.load.rate for echo, product in runs[scenario.key]]
-        ratio = _median(ratios)
-        missed += ratio < scenario.target
-        verdict = f"{ratio:.2f} ({min(ratios):.2f}-{max(ratios):.2f})\ntarget {scenario.target:.2f}"
+        of_rates = [product.load.rate / echo.load.rate for echo, product in runs[scenario.key]]
+        of_cpu = [echo.cpu_per_answer / product.cpu_per_answer for echo, product in runs[scenario.key]]
+        missed += min(_median(of_rates), _median(of_cpu)) < scenario.target
+        starved += sum(run.busy < _BUSY for pair in runs[scenario.key] for run in pair)
+        verdict = f"{_spread(of_rates)} rate\n{_spread(of_cpu)} CPU\ntarget {scenario.target:.2f}"
         words = f"({scenario.key}) {scenario.words}\n{operations:.1f} operations, {size} bytes"
         for first, name, measured, last in (
             (words, "webhook", [product for _, product in runs[scenario.key]], verdict),
-            ("", "echo", [echo for echo, _ in runs[scenario.key]], "1"),
+            ("", "echo", [echo for echo, _ in runs[scenario.key]], ""),
         ):
             table.add_row(
                 first,
                 name,
-                f"{_median([run.load.rate for run in measured]):,.0f}",
-                f"{_median([run.cpu_per_answer for run in measured]):.0f}",
-                f"{100 * _median([run.busy for run in measured]):.0f}",
-                f"{1000 * _median([run.load.quantile(0.5) for run in measured]):.2f}",
-                f"{1000 * _median([run.load.quantile(0.99) for run in measured]):.2f}",
+                f"{_median(run.load.rate for run in measured):,.0f}",
+                f"{_median(run.cpu_per_answer for run in measured):.0f}",
+                f"{100 * _median(run.busy for run in measured):.0f}",
+                f"{1000 * _median(run.load.quantile(0.5) for run in measured):.2f}",
+                f"{1000 * _median(run.load.quantile(0.99) for run in measured):.2f}",
                 last,
             )
         table.add_section()
     console.print(table)
+    if starved:
+        console.print(
+            f"In {starved} of {2 * ROUNDS * len(pairs)} runs the server did not get {_BUSY:.0%} of its core: "
+            "other processes were in the way. Their rates say little, the ratio of CPU time still does."
+        )
     console.print("targets met" if not missed else f"{missed} of {len(pairs)} targets missed")
     return 1 if check and missed else 0
 
