@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.policy.test_load_cases import DATA
@@ -74,33 +74,39 @@ def check(text: str) -> Loaded:
     return loaded
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text(text: str) -> None:
     check(text)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.sampled_from(WORDS), max_size=60).map("".join))
 def test_pieces_of_yaml(text: str) -> None:
     check(text)
 
 
+@settings(deadline=None)
 @given(values)
 def test_any_values(value: Any) -> None:
     check(yaml.dump(value, allow_unicode=True))
 
 
+@settings(deadline=None)
 @given(values, st.sampled_from(["common", "driver", "executor", "match", "priority"]))
 def test_any_values_inside_of_a_policy(value: Any, field: str) -> None:
     document = {**HEAD, "spec": {field: value}}
     check(yaml.dump(document))
 
 
+@settings(deadline=None)
 @given(values, st.sampled_from(FEATURES))
 def test_any_values_as_a_feature(value: Any, field: str) -> None:
     document = {**HEAD, "spec": {"common": {field: value if field in ("hadoop", "labels") else [value]}}}
     check(yaml.dump(document))
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_good_policy_with_pieces_changed(data: st.DataObject) -> None:
     text = GOOD

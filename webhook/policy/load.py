@@ -83,7 +83,9 @@ def load(documents: Iterable[tuple[str, str]], *, allowed: frozenset[str] = froz
 
 
 def _is_policy_file(path: Path) -> bool:
-    return path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
+    if path.suffix not in _SUFFIXES or path.name.startswith("."):
+        return False
+    return path.is_file() or not path.exists()  # a link to nowhere is to be reported
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> Problem:

@@ -218,22 +218,29 @@ def _unseen_labels(policies: Sequence[Policy]) -> Iterator[tuple[int, Note]]:
 def _ties(policies: Sequence[Policy]) -> Iterator[tuple[int, Note]]:
     """Policies for the same pods that set one thing to different values, with nothing but names to decide."""
     first: dict[tuple[object, ...], tuple[int, object]] = {}
-    order = sorted(range(len(policies)), key=lambda index: policies[index].name)
     noted: set[tuple[int, Path]] = set()
-    for index in order:
+    for index in sorted(range(len(policies)), key=lambda index: policies[index].name):
         policy = policies[index]
         scope = (policy.kind, policy.namespace, policy.spec.priority, policy.spec.match.model_dump_json())
-        for name in BLOCKS:
-            for role in (spark.DRIVER, spark.EXECUTOR) if name == "common" else (name,):
-                for identity, value, path in _stated(("spec", name), getattr(policy.spec, name)):
-                    other, others = first.setdefault((*scope, role, *identity), (index, value))
-                    if other != index and others != value and (index, path) not in noted:
-                        noted.add((index, path))
-                        message = (
-                            f"{_title(policies[other])} has the same priority and sets this too; "
-                            "it goes first only by its name: give one of them another priority"
-                        )
-                        yield index, Note(path, message)
+        for role in (spark.DRIVER, spark.EXECUTOR):
+            for identity, (value, path) in _stated_for(policy, role).items():
+                other, others = first.setdefault((*scope, role, *identity), (index, value))
+                if other != index and others != value and (index, path) not in noted:
+                    noted.add((index, path))
+                    message = (
+                        f"{_title(policies[other])} has the same priority and sets this too; "
+                        "it goes first only by its name: give one of them another priority"
+                    )
+                    yield index, Note(path, message)
+
+
+def _stated_for(policy: Policy, role: str) -> dict[tuple[str, str], tuple[object, Path]]:
+    """What a policy sets for a role, by identity; the role's own block wins."""
+    return {
+        identity: (value, path)
+        for name in ("common", role)
+        for identity, value, path in _stated(("spec", name), getattr(policy.spec, name))
+    }
 
 
 def _stated(prefix: Path, block: RoleBlock) -> Iterator[tuple[tuple[str, str], object, Path]]:
