@@ -29,7 +29,6 @@ _WANTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "text or a number",
-    "finite_number": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",
@@ -103,12 +102,14 @@ def _message(kind: str, context: dict[str, Any], place: Path, node: Node | None)
         case "literal_error" | "enum":
             return _choice(str(context["expected"]), place, node)
         case "greater_than_equal":
-            return f"must not be less than {context['ge']}"
+            return f"must not be less than {int(context['ge'])}"
         case "less_than_equal":
-            most = context["le"]
+            most = int(context["le"])
             return f"must not be greater than {most}" + (
                 f" (0{most:o} octal)" if most == FILE_MODE_MAX else ""
             )
+        case "finite_number":
+            return "must be a finite number"
         case "too_short":
             return "must not be empty: name at least one"
     wanted = _WANTED.get(kind)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
-from webhook.policy import ownership, shapes, values
+from webhook.policy import ownership, placeholders, shapes, values
 from webhook.policy.shapes import FieldOf, Shape
 from webhook.policy.values import (
     DnsSubdomain,
@@ -211,7 +211,7 @@ class TolerationItem(Item):
     """A Kubernetes Toleration."""
 
     key: Annotated[str, values.rule(values.toleration_key)] | None = None
-    operator: Literal["Equal", "Exists"] | None = None
+    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
     value: LabelValue | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     tolerationSeconds: Int64 | None = None
@@ -220,6 +220,11 @@ class TolerationItem(Item):
     def _consistent(self) -> Self:
         if self.operator == "Exists" and self.value:
             raise fault("operator Exists takes no value: remove it, or use operator: Equal", "value")
+        if self.operator in ("Lt", "Gt") and not placeholders.present(self.value or ""):
+            try:
+                int(self.value or "")
+            except ValueError:
+                raise fault(f"operator {self.operator} needs a whole number as its value", "value") from None
         if not self.key and self.operator != "Exists":
             raise fault("without a key, only operator: Exists is possible: it tolerates every taint")
         if self.tolerationSeconds is not None and self.effect != "NoExecute":

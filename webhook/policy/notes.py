@@ -71,7 +71,7 @@ def of(policy: Policy) -> Iterator[Note]:
     """The notes on one policy by itself."""
     spec = policy.spec
     selector = spec.match.podSelector
-    if not any(getattr(spec, name).model_fields_set for name in BLOCKS):
+    if not any(_asks(getattr(spec, name)) for name in BLOCKS):
         yield Note(("spec",), "asks for nothing: neither common, driver nor executor has a feature")
     if spec.mandatory and selector and not set(_selected(policy)) <= spark.LABELS:
         message = (
@@ -97,6 +97,10 @@ def of(policy: Policy) -> Iterator[Note]:
     yield from _nested(mounts["executor"], mounts["common"])
 
 
+def _asks(block: RoleBlock) -> bool:
+    return any(getattr(block, field) for field in RoleBlock.model_fields)
+
+
 def _rejects(policy: Policy) -> Iterator[Note]:
     spec = policy.spec
     if spec.mandatory:
@@ -104,7 +108,7 @@ def _rejects(policy: Policy) -> Iterator[Note]:
     message = "executors are not rejected unless the policy is mandatory: for them it acts as Keep"
     reject = OnConflict.REJECT
     if spec.onConflict is reject:
-        if spec.common.model_fields_set or spec.executor.model_fields_set:
+        if _asks(spec.common) or _asks(spec.executor):
             yield Note(("spec", "onConflict"), message)
         return
     for name in ("common", "executor"):
@@ -167,7 +171,9 @@ def _hidden(mount: _Mount) -> Iterator[Note]:
         yield Note(mount.path, "hides what images have in this directory: mount it at a directory of its own")
     for parent in _parents(mount.at):
         if spark.own_path(parent) is not None:
-            message = f"lies inside of {parent}, which Spark mounts read-only: containers may fail to start"
+            message = (
+                f"lies inside of {parent}, which is mounted read-only already: containers may fail to start"
+            )
             yield Note(mount.path, message)
 
 

@@ -20,12 +20,12 @@ _IN_SPARK = {
 }
 
 
-def _taken(hint: str | None) -> str | None:
+def _taken(hint: str | None, owner: str = "Spark") -> str | None:
     """The error for something of Spark's, from what `webhook.spark` says about it."""
     if hint is None:
         return None
     if not hint:
-        return "set by Spark itself and can't be changed by a policy"
+        return f"set by {owner} itself and can't be changed by a policy"
     from webhook.policy.model import RoleBlock  # noqa: PLC0415
 
     if hint.split(" ")[0] in RoleBlock.model_fields:
@@ -38,11 +38,11 @@ def _env(name: str) -> str | None:
 
 
 def _volume(name: str) -> str | None:
-    return _taken(spark.own_volume(name))
+    return _taken(spark.own_volume(name), "Spark or Kubernetes")
 
 
 def _path(path: str) -> str | None:
-    return _taken(spark.own_path(values.normal_path(path)))
+    return _taken(spark.own_path(values.normal_path(path)), "Spark or Kubernetes")
 
 
 def _label(key: str) -> str | None:

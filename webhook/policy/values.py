@@ -36,6 +36,7 @@ _POD_FIELD = re.compile(
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
 )
 _RESOURCE = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-\w+)")
+_NUL_INSIDE = "must not contain the character NUL"
 
 Rule = Callable[[str], str | None]
 Validator = Callable[[str, ValidationInfo], str]
@@ -173,7 +174,7 @@ def normal_path(path: str) -> str:
 def text_error(text: str) -> str | None:
     """What is wrong with any text of a policy, whatever it is for."""
     if "\x00" in text:
-        return "must not contain the character NUL"
+        return _NUL_INSIDE
     return placeholders.error(text)
 
 
@@ -186,7 +187,8 @@ def checker(check: Rule) -> Validator:
                 raise fault(problem)
             if placeholders.present(value):
                 return value
-        if problem := check(value):
+        problem = _NUL_INSIDE if "\x00" in value else check(value)
+        if problem:
             raise fault(problem)
         return value
 
@@ -213,7 +215,7 @@ def literal(check: Rule) -> AfterValidator:
 
 def check_text(value: str, info: ValidationInfo) -> str:
     """The checker of text that has no other rule."""
-    problem = "must not contain the character NUL" if "\x00" in value else None
+    problem = _NUL_INSIDE if "\x00" in value else None
     if problem is None and not info.context and "{{" in value:
         problem = placeholders.error(value)
     if problem:
