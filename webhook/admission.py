@@ -221,13 +221,15 @@ class _Admission:
 
     def _apply_each(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:
         skipped: dict[Feature, Reason] = {}
+        plan = self.plan
         for feature in features:
-            refusal = self._check(feature)
-            if refusal is None:
-                self._write(policy, (feature,))
-            else:
-                self.plan.refuse()
+            changes = feature.static
+            refusal = self._check(feature) if changes is None else plan.check(feature.on_conflict, changes)
+            if refusal is not None:
+                plan.refuse()
                 skipped[feature] = self._skip(policy, feature, refusal)
+            elif plan.edits:
+                self._write(policy, (feature,))
         return skipped
 
     def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:

@@ -6,7 +6,7 @@ the features before it, and writes either all of them or none. Nothing here know
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from webhook import spark
@@ -35,6 +35,7 @@ class Change(Protocol):
 
 
 View = ListView | MapView
+Edit = Callable[[Any, Any], None]
 
 
 class Refusal(NamedTuple):
@@ -61,15 +62,16 @@ class Plan:
     Attributes:
         on_conflict: the rule of the feature being checked: `Keep`, `Replace` or `Reject`
         replacing: features that take the place of a value of the author's
+        edits: what to write: the view's method, identity and value
     """
 
-    __slots__ = ("_edits", "on_conflict", "pod", "replacing")
+    __slots__ = ("edits", "on_conflict", "pod", "replacing")
 
     def __init__(self, pod: SparkPod) -> None:
         self.pod = pod
         self.on_conflict = "Keep"
         self.replacing: list[str] = []
-        self._edits: list[tuple[View, Any, Any]] = []
+        self.edits: list[tuple[Edit, Any, Any]] = []
 
     def check(self, on_conflict: str, changes: Sequence[Change]) -> Refusal | None:
         """Check the changes of a feature; what they need is kept until `write` or `refuse`."""
@@ -82,9 +84,9 @@ class Plan:
 
     def write(self) -> list[str]:
         """Write all edits. Returns the features that replace a value of the author's."""
-        for view, identity, wanted in self._edits:
-            view.write(identity, wanted)
-        self._edits = []
+        for edit, identity, wanted in self.edits:
+            edit(identity, wanted)
+        self.edits = []
         replacing = self.replacing
         if replacing:
             self.replacing = []
@@ -92,30 +94,25 @@ class Plan:
 
     def refuse(self) -> None:
         """Write nothing, and make ready for the next feature."""
-        self._edits = []
+        self.edits = []
         self.replacing = []
 
     def label_changes(self) -> list[tuple[str, str | None]]:
         """The labels that `write` would change, with their values before."""
         labels = self.pod.map("labels")
-        return [(key, labels.get(key)) for view, key, _ in self._edits if view is labels]
+        return [(key, labels.get(key)) for edit, key, _ in self.edits if edit == labels.put]
 
-    def claim(self, view: View, identity: Hashable, change: Change) -> Refusal | None:
-        """Claim a place for a change, unless another one has decided otherwise there."""
-        claim = view.claims.get(identity)
-        if claim is None:
-            view.claims[identity] = change
-        elif identity in view.firm or not change.same_wish(claim):
+    def contradiction(self, view: View, identity: Hashable, change: Change) -> Refusal | None:
+        """Claim a place that is claimed already, unless its claim wants something else there."""
+        claim: Change = view.claims[identity]
+        if identity in view.firm or not change.same_wish(claim):
             return Refusal(Reason.POLICY_CONFLICT, claim.feature)
         return None
 
-    def edit(self, view: View, identity: Hashable, change: Change, wanted: Any) -> None:
-        """Keep what has to be written, unless another change of this plan writes the very same."""
-        if view.claims[identity] is not change and any(
-            at is view and place == identity for at, place, _ in self._edits
-        ):
-            return
-        self._edits.append((view, identity, wanted))
+    def edit_once(self, edit: Edit, identity: Hashable, wanted: Any) -> None:
+        """Keep an edit of a place that was claimed before, unless this plan writes the very same already."""
+        if not any(place == identity and other == edit for other, place, _ in self.edits):
+            self.edits.append((edit, identity, wanted))
 
     def stays(self, view: View, identity: Hashable, reason: Reason) -> Refusal:
         """What is there is somebody's and stays."""
@@ -185,15 +182,22 @@ class EnsureItem:
             return _not_found(self.place)
         identity = self.identity
         for view in views:
-            refusal = plan.claim(view, identity, self)
-            if refusal is None:
-                have = view.get(identity)
-                if have is None:
-                    plan.edit(view, identity, self, self.item)
-                    continue
+            claimed = identity in view.claims
+            if claimed:
+                refusal = plan.contradiction(view, identity, self)
+                if refusal is not None:
+                    return refusal
+            else:
+                view.claims[identity] = self
+            have = view.get(identity)
+            if have is not None:
                 refusal = self._meet(plan, view, have)
-            if refusal is not None:
-                return refusal
+                if refusal is not None:
+                    return refusal
+            elif claimed:
+                plan.edit_once(view.add, identity, self.item)
+            else:
+                plan.edits.append((view.add, identity, self.item))
         return None
 
     def _meet(self, plan: Plan, view: ListView, have: Json) -> Refusal | None:
@@ -205,14 +209,14 @@ class EnsureItem:
         if kind.owned(have):
             return plan.stays(view, identity, self.owned_reason)
         if kind.filled_in(have):
-            plan.edit(view, identity, self, self.item)
+            plan.edit_once(view.replace, identity, self.item)
             return None
         merged = kind.merged(have, self.item)
         if plan.on_conflict == "Replace" and kind.canonical(merged) == kind.canonical(have):
             return None
         refusal = plan.conflict(view, identity, self)
         if refusal is None:
-            plan.edit(view, identity, self, merged)
+            plan.edit_once(view.replace, identity, merged)
         return refusal
 
 
@@ -256,12 +260,15 @@ class JoinEnv:
 
     def _check(self, plan: Plan, view: ListView) -> Refusal | None:
         name = self.name
-        refusal = plan.claim(view, name, self)
-        if refusal is not None:
-            return refusal
+        if name in view.claims:
+            refusal = plan.contradiction(view, name, self)
+            if refusal is not None:
+                return refusal
+        else:
+            view.claims[name] = self
         have = view.get(name)
         if have is None:
-            plan.edit(view, name, self, {"name": name, "value": self.value})
+            plan.edit_once(view.add, name, {"name": name, "value": self.value})
             return None
         if ENV.owned(have):
             return plan.stays(view, name, Reason.SPARK_OWNS)
@@ -269,7 +276,7 @@ class JoinEnv:
             return plan.stays(view, name, Reason.NOT_JOINABLE)
         value = self._joined(have.get("value") or "")
         if value is not None:
-            plan.edit(view, name, self, {**have, "value": value})
+            plan.edit_once(view.replace, name, {**have, "value": value})
         return None
 
     def _joined(self, have: str) -> str | None:
@@ -302,9 +309,12 @@ class EnsureKey:
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
         view, key, value = plan.pod.map(self.field), self.key, self.value
-        refusal = plan.claim(view, key, self)
-        if refusal is not None:
-            return refusal
+        if key in view.claims:
+            refusal = plan.contradiction(view, key, self)
+            if refusal is not None:
+                return refusal
+        else:
+            view.claims[key] = self
         have = view.get(key)
         if have == value:
             return None
@@ -316,5 +326,5 @@ class EnsureKey:
                 return refusal
         if self.field == "annotations" and view.size_with(key, value) > MAX_ANNOTATIONS:
             return Refusal(Reason.ANNOTATIONS_TOO_LARGE)
-        plan.edit(view, key, self, value)
+        plan.edit_once(view.put, key, value)
         return None

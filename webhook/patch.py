@@ -29,14 +29,18 @@ class Patch:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
 
-    def add(self, path: str, value: Any) -> Operation:
+    def add(self, path: str, value: Any) -> None:
         """Record an addition; a path ending in `/-` appends, one ending in an index inserts there."""
-        operation = {"op": "add", "path": path, "value": value}
-        self.operations.append(operation)
-        return operation
+        self.operations.append({"op": "add", "path": path, "value": value})
 
-    def replace(self, path: str, value: Any) -> Operation:
+    def replace(self, path: str, value: Any) -> None:
         """Record that what stands at the path becomes the value."""
-        operation = {"op": "replace", "path": path, "value": value}
-        self.operations.append(operation)
-        return operation
+        self.operations.append({"op": "replace", "path": path, "value": value})
+
+    def amend(self, old: Any, new: Any) -> bool:
+        """Let an operation that wrote this very object write another; False if none did."""
+        for operation in self.operations:
+            if operation["value"] is old:
+                operation["value"] = new
+                return True
+        return False

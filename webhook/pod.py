@@ -13,7 +13,7 @@ from typing import Any
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
 from webhook.namespaces import Namespace
-from webhook.patch import Operation, Patch, escape
+from webhook.patch import Patch, escape
 
 _REFERENCE = re.compile(r"(\$\$)|\$\(([^)]+)\)")
 
@@ -51,7 +51,6 @@ class ListView:
         "_parent",
         "_patch",
         "_uses",
-        "_written",
         "claims",
         "firm",
         "kind",
@@ -73,7 +72,6 @@ class ListView:
         self._fresh = False
         self._index: dict[Hashable, int] | None = None
         self._uses: dict[Hashable, int] | None = None
-        self._written: dict[Hashable, Operation] = {}
 
     def get(self, identity: Hashable) -> Json | None:
         """The item of this identity, or None."""
@@ -81,43 +79,41 @@ class ListView:
         position = (self._positions() if index is None else index).get(identity)
         return None if position is None or self._items is None else self._items[position]
 
-    def write(self, identity: Hashable, item: Json) -> None:
-        """Put an item in the place of the one that has this identity, else add it.
+    def add(self, identity: Hashable, item: Json) -> None:
+        """Add an item whose identity is not there: at the end, or before the first item that refers to it.
 
-        Kubernetes resolves `$(NAME)` only from variables that come earlier in the list: a new variable goes
-        before the first one whose value refers to it, else at the end.
+        Kubernetes resolves `$(NAME)` only from variables that come earlier in the list.
         """
-        items, index = self._items, self._positions()
+        items = self._items
         if items is None:
             items = self._items = self._parent[self.kind.field] = []
             self._fresh = True
             self._patch.add(self.path, items)
-        position = index.get(identity)
-        if position is not None:
-            if identity in self._written:
-                # What this pass wrote itself is written right at once, not written and then replaced.
-                self._written[identity]["value"] = item
-            elif not self._fresh:
-                self._written[identity] = self._patch.replace(f"{self.path}/{position}", item)
-            items[position] = item
-            self._uses = None
-            return
         if self.kind.read_in_order:
             uses = self._first_uses()
             if identity in uses:
-                self._insert(uses[identity], identity, item)
+                self._insert(uses[identity], item)
                 return
             if "$(" in (item.get("value") or ""):
                 self._uses = None
         if not self._fresh:
-            self._written[identity] = self._patch.add(self._end, item)
-        index[identity] = len(items)
+            self._patch.add(self._end, item)
+        self._positions()[identity] = len(items)
         items.append(item)
 
-    def _insert(self, position: int, identity: Hashable, item: Json) -> None:
+    def replace(self, identity: Hashable, item: Json) -> None:
+        """Put an item in the place of the one that has this identity."""
+        assert self._items is not None
+        position = self._positions()[identity]
+        if not self._fresh and not self._patch.amend(self._items[position], item):
+            self._patch.replace(f"{self.path}/{position}", item)
+        self._items[position] = item
+        self._uses = None
+
+    def _insert(self, position: int, item: Json) -> None:
         assert self._items is not None
         if not self._fresh:
-            self._written[identity] = self._patch.add(f"{self.path}/{position}", item)
+            self._patch.add(f"{self.path}/{position}", item)
         self._items.insert(position, item)
         self._index = self._uses = None
 
@@ -138,11 +134,10 @@ class ListView:
         if self._uses is None:
             uses: dict[Hashable, int] = {}
             self._uses = uses
-            for at, item in enumerate(self._items or ()):
-                value = item.get("value")
-                if isinstance(value, str) and "$(" in value:
-                    for match in _REFERENCE.finditer(value):
-                        uses.setdefault(match.group(2), at)
+            values = [item.get("value") or "" for item in self._items or ()]
+            for at in [at for at, value in enumerate(values) if "$(" in value]:
+                for match in _REFERENCE.finditer(values[at]):
+                    uses.setdefault(match.group(2), at)
         return self._uses
 
 
@@ -169,7 +164,7 @@ class MapView:
         """The value of a key, or None."""
         return None if self._entries is None else self._entries.get(key)
 
-    def write(self, key: str, value: str) -> None:
+    def put(self, key: str, value: str) -> None:
         """Set a key, whether or not it was there."""
         if self._entries is None:
             self._entries = self._parent[self._field] = {}
