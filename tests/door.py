@@ -15,13 +15,13 @@ from typing import Any
 
 import jsonpatch
 from jsonpointer import JsonPointer
+
+from tests import corpus, kubernetes_schema
+from webhook import review as wire
 from webhook.admission import Decision
 from webhook.admission import admit as decide
 from webhook.policy.compiled import PolicySet, compile_policies
 from webhook.policy.load import load
-
-from tests import corpus, kubernetes_schema
-from webhook import review as wire
 
 Json = dict[str, Any]
 STATUS = "sparkwebhook.dev/status"
@@ -79,6 +79,7 @@ def admit(review: Json, policies: PolicySet) -> Outcome:
     after = request["object"] if decision.allowed else copy.deepcopy(before)
     assert jsonpatch.JsonPatch(operations).apply(copy.deepcopy(before)) == after
     _check_warnings(response.get("warnings", []), decision)
+    assert len(((after["metadata"].get("annotations") or {}).get(STATUS) or "").encode()) <= 2048
     return Outcome(decision, response, before, after, operations)
 
 

@@ -131,7 +131,7 @@ def parameters() -> Iterator[Any]:
             yield pytest.param(file, source, id=f"{name}[{source.partition(':')[2]}]")
 
 
-@pytest.mark.parametrize(("file", "source"), parameters())
+@pytest.mark.parametrize(("file", "source"), list(parameters()))
 def test_case(file: Path, source: str) -> None:
     case = read(file)
     policies = door.policy_set(case.policies)
@@ -143,6 +143,9 @@ def test_case(file: Path, source: str) -> None:
     second = door.admit(door.again(outcome, review), policies)
     assert second.operations == [], "the second pass changes something"
     assert second.decision.allowed is outcome.decision.allowed
+    defaulted = corpus.defaulted(outcome.after, review["request"]["namespace"])
+    third = door.admit(door.again(outcome, review, defaulted), policies)
+    assert third.operations == [], "the second pass changes something once defaults are filled in"
     assert door.new_problems(outcome) == []
 
     strange = case.review(source)
