@@ -71,7 +71,7 @@ class Rendering:
                 yield from show.lines(show.to_json(self.documents[0] if one else whole))
             case "patch":
                 for pod in self.pods:
-                    yield from show.lines(show.to_json(pod.decision.operations))
+                    yield from show.lines(show.to_json_lines(pod.decision.operations))
             case "diff":
                 for pod in self.pods:
                     name = pod.decision.pod

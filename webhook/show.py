@@ -112,8 +112,14 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
+def to_json_lines(values: list[Any]) -> str:
+    """A JSON array with a line for each item."""
+    items = ",\n".join(f"  {json.dumps(value, ensure_ascii=False)}" for value in values)
+    return f"[\n{items}\n]\n" if values else "[]\n"
+
+
 def lines(text: str) -> list[str]:
-    """The lines of a text that this module made: of all that Unicode calls a line break, only newlines are."""
+    """The lines of a text of this module: of all that Unicode calls a line break, only newlines are one."""
     return text.removesuffix("\n").split("\n")
 
 

@@ -51,7 +51,7 @@ def test_render_reads_a_pipe() -> None:
     body = corpus.body(corpus.review("3.5.9/cluster-full-driver"))
     outcome = run("render", "-p", EXAMPLES, "-o", "patch", "-", stdin=body)
     assert outcome.returncode == 0
-    assert outcome.stdout.startswith("[\n  {\n")
+    assert outcome.stdout.startswith('[\n  {"op": ')
     assert "Mutated" in outcome.stderr
 
 
