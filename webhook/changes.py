@@ -86,7 +86,7 @@ class Plan:
         """Write all edits. Returns the features that replace a value of the author's."""
         for edit, identity, wanted in self.edits:
             edit(identity, wanted)
-        self.edits = []
+        self.edits.clear()
         replacing = self.replacing
         if replacing:
             self.replacing = []
@@ -94,7 +94,7 @@ class Plan:
 
     def refuse(self) -> None:
         """Write nothing, and make ready for the next feature."""
-        self.edits = []
+        self.edits.clear()
         self.replacing = []
 
     def label_changes(self) -> list[tuple[str, str | None]]:

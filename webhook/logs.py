@@ -1,11 +1,13 @@
-"""Log lines: one JSON object (or one line of text) per record, on stderr, by the standard logging module.
+"""Log lines: one JSON object (or one line of text) per record, on stderr.
 
-Fields travel in `extra=fields(...)`. It must never print the text of an exception's arguments: they may hold
-values of a pod, so a traceback is the type and the frames only.
+By the standard logging module, with fields in `extra=fields(...)`; the lines of admissions, thousands a
+second, by `AdmissionLog`, which costs a part of a logging record. It must never print the text of an
+exception's arguments: they may hold values of a pod, so a traceback is the type and the frames only.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -17,6 +19,7 @@ import orjson
 
 FORMATS = ("json", "text")
 LEVELS = ("debug", "info", "warning", "error")
+_WRITE_AFTER = 0.2  # seconds; a write of its own costs as much as the whole line
 
 
 def fields(**values: Any) -> dict[str, Any]:
@@ -48,6 +51,40 @@ def set_up(log_format: str, level: str) -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
+class AdmissionLog:
+    """The lines of admissions, in the form of all others, written together a few times a second.
+
+    What is not written yet is lost if the process is killed; `flush` before the end.
+
+    Args:
+        log_format, level: of FORMATS and LEVELS
+    """
+
+    def __init__(self, log_format: str, level: str) -> None:
+        self._render = _json if log_format == "json" else _text
+        self._level = logging.getLevelNamesMapping()[level.upper()]
+        self._lines: list[str] = []
+
+    def enabled(self, level: int) -> bool:
+        """False if a line of this level would not be written: then nothing needs to be made ready for it."""
+        return level >= self._level
+
+    def write(self, level: int, message: str, values: dict[str, Any]) -> None:
+        """Add a line with these JSON-ready fields. Needs a running event loop."""
+        if not self._lines:
+            asyncio.get_running_loop().call_later(_WRITE_AFTER, self.flush)
+        name = logging.getLevelName(level).lower()
+        self._lines.append(self._render({"time": datetime.now(UTC), "level": name, "msg": message, **values}))
+
+    def flush(self) -> None:
+        """Write what there is."""
+        if self._lines:
+            self._lines.append("")
+            sys.stderr.write("\n".join(self._lines))
+            sys.stderr.flush()
+            self._lines.clear()
+
+
 class _Formatter(logging.Formatter):
     def __init__(self, render: Callable[[dict[str, Any]], str]) -> None:
         super().__init__()
@@ -55,7 +92,7 @@ class _Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname.lower(),
             "msg": record.getMessage(),
         }
@@ -73,7 +110,7 @@ def _text(line: dict[str, Any]) -> str:
     time, level, message = line.pop("time"), line.pop("level"), line.pop("msg")
     trace = line.pop("traceback", None)
     rest = "".join(f" {key}={_word(value)}" for key, value in line.items())
-    return f"{time} {level.upper():7} {message}{rest}" + (f"\n{trace}" if trace else "")
+    return f"{time.isoformat()} {level.upper():7} {message}{rest}" + (f"\n{trace}" if trace else "")
 
 
 def _word(value: Any) -> str:

@@ -98,7 +98,8 @@ class ListView:
                 self._uses = None
         if not self._fresh:
             self._patch.add(self._end, item)
-        self._positions()[identity] = len(items)
+        if self._index is not None:
+            self._index[identity] = len(items)
         items.append(item)
 
     def replace(self, identity: Hashable, item: Json) -> None:

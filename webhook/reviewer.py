@@ -10,12 +10,10 @@ import time
 from typing import Any
 
 from webhook.admission import Decision, MalformedPod, admit
-from webhook.logs import fields
+from webhook.logs import AdmissionLog
 from webhook.metrics import Metrics
 from webhook.policy.compiled import PolicySet
 from webhook.review import BadReview, decode, encode
-
-_log = logging.getLogger(__name__)
 
 # A policy set that conflicts with a pod a hundred times says so in a line that a log collector still takes.
 _FINDINGS_IN_A_LINE = 50
@@ -24,9 +22,10 @@ _FINDINGS_IN_A_LINE = 50
 class Reviewer:
     """Answers reviews by `policies`, which may be replaced at any time: a request sees one set only."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, log: AdmissionLog) -> None:
         self.policies: PolicySet | None = None
         self._metrics = metrics
+        self._log = log
 
     def answer(self, body: bytes) -> bytes:
         """The AdmissionReview that answers this one.
@@ -48,12 +47,10 @@ class Reviewer:
         self._metrics.admission(decision, seconds)
         if decision.operations or decision.findings or not decision.allowed:
             level = logging.INFO if decision.allowed else logging.WARNING
-            if _log.isEnabledFor(level):
-                _log.log(level, _MESSAGES[decision.allowed], extra=_line(request["uid"], decision, seconds))
+            if self._log.enabled(level):
+                message = "pod admitted" if decision.allowed else "pod denied"
+                self._log.write(level, message, _line(request["uid"], decision, seconds))
         return answer
-
-
-_MESSAGES = {True: "pod admitted", False: "pod denied"}
 
 
 def _line(uid: str, decision: Decision, seconds: float) -> dict[str, Any]:
@@ -66,17 +63,17 @@ def _line(uid: str, decision: Decision, seconds: float) -> dict[str, Any]:
         }
         for finding in decision.findings[:_FINDINGS_IN_A_LINE]
     ]
-    line = fields(
-        uid=uid,
-        namespace=decision.namespace,
-        pod=decision.pod,
-        role=decision.role,
-        reason=decision.reason,
-        policies=decision.policies,
-        operations=len(decision.operations),
-        findings=findings,
-        duration_ms=round(seconds * 1000, 3),
-    )
+    line = {
+        "uid": uid,
+        "namespace": decision.namespace,
+        "pod": decision.pod,
+        "role": decision.role,
+        "reason": decision.reason,
+        "policies": decision.policies,
+        "operations": len(decision.operations),
+        "findings": findings,
+        "duration_ms": round(seconds * 1000, 3),
+    }
     if (more := len(decision.findings) - len(findings)) > 0:
-        line["fields"]["findings_omitted"] = more
+        line["findings_omitted"] = more
     return line

@@ -94,7 +94,8 @@ async def _serve(options: ServeOptions, certificate: ServingCertificate) -> None
         raise _Unusable(f"--policies {options.policies}: there is no such directory")
     stopping = _signals()
     metrics, health = Metrics(), Health(certificate)
-    reviewer = Reviewer(metrics)
+    admissions = logs.AdmissionLog(options.log_format, options.log_level)
+    reviewer = Reviewer(metrics, admissions)
     server = MutateServer(reviewer.answer, health.why_not_serving, metrics, Limits(body=options.max_body))
     source = DirectorySource(
         options.policies,
@@ -123,8 +124,10 @@ async def _serve(options: ServeOptions, certificate: ServingCertificate) -> None
         stopping.clear()
         await _pause(options.shutdown_delay, unless=stopping)
         await server.close()
+        admissions.flush()
         _log.info("stopped")
     finally:
+        admissions.flush()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
