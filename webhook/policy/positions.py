@@ -112,7 +112,9 @@ def _sentence(problem: yaml.MarkedYAMLError, text: str, line: int, column: int) 
         return "not valid YAML: a tab can't be used to indent: use spaces"
     if "mapping values are not allowed" in said:
         return "not valid YAML: a ':' that no key can stand before: put text with ': ' in it in quotes"
-    if "block" in said and "did not find expected" in said:
+    if "node content" in said:
+        return "not valid YAML: a value is missing before this"
+    if "block" in said and "expected" in said:
         return "not valid YAML: this does not fit to the lines before: check the indentation"
     return f"not valid YAML: {said}"
 
