@@ -194,19 +194,16 @@ class _Admission:
         decision, role = self.decision, self.pod.role
         excluded = _excluded(annotations)
         decision.policies = tuple([policy.name for policy in policies])
-        outcomes = []
+        not_in_effect: dict[CompiledPolicy, Mapping[Feature, Reason]] = {}
         for policy in policies:
+            features = policy.features[role]
             if excluded and not policy.mandatory and ("true" in excluded or policy.short_name in excluded):
                 self.findings.append(Finding(Reason.EXCLUDED, policy.name, "", "all of the policy"))
-                outcomes.append(
-                    status.Outcome(policy, (), dict.fromkeys(policy.features[role], Reason.EXCLUDED))
-                )
-                continue
-            features = policy.features[role]
-            skipped = (self._apply_whole if policy.atomic else self._apply_each)(policy, features)
-            outcomes.append(
-                status.Outcome(policy, [item for item in features if item not in skipped], skipped)
-            )
+                skipped: Mapping[Feature, Reason] = dict.fromkeys(features, Reason.EXCLUDED)
+            else:
+                skipped = (self._apply_whole if policy.atomic else self._apply_each)(policy, features)
+            if skipped:
+                not_in_effect[policy] = skipped
         rejected = [finding for finding in self.findings if finding.reason is Reason.CONFLICT_REJECTED]
         if rejected:
             decision.allowed = False
@@ -215,7 +212,14 @@ class _Admission:
             return
         decision.operations = self.pod.patch.operations
         decision.reason = Reason.MUTATED if decision.operations else Reason.UNCHANGED
-        text = status.render(role, outcomes, self.replaced, self.before, self.pod.metadata.get("annotations"))
+        text = status.render(
+            role,
+            policies,
+            not_in_effect,
+            replaced=self.replaced,
+            before=self.before,
+            annotations=self.pod.metadata.get("annotations"),
+        )
         if text is not None:
             self._annotate(text)
 
@@ -228,7 +232,7 @@ class _Admission:
             if refusal is not None:
                 plan.refuse()
                 skipped[feature] = self._skip(policy, feature, refusal)
-            elif plan.edits:
+            else:
                 self._write(policy, (feature,))
         return skipped
 
@@ -255,18 +259,20 @@ class _Admission:
         return self.plan.check(feature.on_conflict, changes)
 
     def _write(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> None:
+        plan = self.plan
         if self.read_labels:
-            for key, value in self.plan.label_changes():
+            for key, value in plan.label_changes():
                 if key in self.read_labels:
                     self.before.setdefault(key, value)
-        replacing = self.plan.write()
-        if replacing:
+        plan.write()
+        if plan.replacing:
             for feature in features:
-                if feature.id in replacing:
+                if feature.id in plan.replacing:
                     self.replaced.append(feature.subject)
                     self.findings.append(
                         Finding(Reason.REPLACED, policy.name, feature.field, feature.subject)
                     )
+            plan.replacing = []
 
     def _skip(self, policy: CompiledPolicy, feature: Feature, refusal: Refusal) -> Reason:
         reason = refusal.reason

@@ -82,15 +82,11 @@ class Plan:
                 return refusal
         return None
 
-    def write(self) -> list[str]:
-        """Write all edits. Returns the features that replace a value of the author's."""
+    def write(self) -> None:
+        """Write all edits."""
         for edit, identity, wanted in self.edits:
             edit(identity, wanted)
         self.edits.clear()
-        replacing = self.replacing
-        if replacing:
-            self.replacing = []
-        return replacing
 
     def refuse(self) -> None:
         """Write nothing, and make ready for the next feature."""
@@ -102,15 +98,17 @@ class Plan:
         labels = self.pod.map("labels")
         return [(key, labels.get(key)) for edit, key, _ in self.edits if edit == labels.put]
 
-    def contradiction(self, view: View, identity: Hashable, change: Change) -> Refusal | None:
-        """Claim a place that is claimed already, unless its claim wants something else there."""
-        claim: Change = view.claims[identity]
-        if identity in view.firm or not change.same_wish(claim):
+    def claim(self, view: View, identity: Hashable, change: Change) -> Refusal | None:
+        """Claim a place, unless an earlier claim wants something else there."""
+        claim: Change | None = view.claims.get(identity)
+        if claim is None:
+            view.claims[identity] = change
+        elif identity in view.firm or not change.same_wish(claim):
             return Refusal(Reason.POLICY_CONFLICT, claim.feature)
         return None
 
     def edit_once(self, edit: Edit, identity: Hashable, wanted: Any) -> None:
-        """Keep an edit of a place that was claimed before, unless this plan writes the very same already."""
+        """Keep an edit, unless this plan writes the very same already."""
         if not any(place == identity and other == edit for other, place, _ in self.edits):
             self.edits.append((edit, identity, wanted))
 
@@ -182,27 +180,25 @@ class EnsureItem:
             return _not_found(self.place)
         identity = self.identity
         for view in views:
-            claimed = identity in view.claims
-            if claimed:
-                refusal = plan.contradiction(view, identity, self)
+            if identity in view.claims or identity in view.index:
+                refusal = self._meet(plan, view)
                 if refusal is not None:
                     return refusal
             else:
                 view.claims[identity] = self
-            have = view.get(identity)
-            if have is not None:
-                refusal = self._meet(plan, view, have)
-                if refusal is not None:
-                    return refusal
-            elif claimed:
-                plan.edit_once(view.add, identity, self.item)
-            else:
                 plan.edits.append((view.add, identity, self.item))
         return None
 
-    def _meet(self, plan: Plan, view: ListView, have: Json) -> Refusal | None:
-        """Something of this identity is there already."""
+    def _meet(self, plan: Plan, view: ListView) -> Refusal | None:
+        """Something of this identity is there, or somebody goes first who wants it."""
         identity = self.identity
+        refusal = plan.claim(view, identity, self)
+        if refusal is not None:
+            return refusal
+        have = view.get(identity)
+        if have is None:
+            plan.edit_once(view.add, identity, self.item)
+            return None
         kind = view.kind
         if have == self.item or kind.canonical(have) == self.canonical:
             return None
@@ -260,12 +256,9 @@ class JoinEnv:
 
     def _check(self, plan: Plan, view: ListView) -> Refusal | None:
         name = self.name
-        if name in view.claims:
-            refusal = plan.contradiction(view, name, self)
-            if refusal is not None:
-                return refusal
-        else:
-            view.claims[name] = self
+        refusal = plan.claim(view, name, self)
+        if refusal is not None:
+            return refusal
         have = view.get(name)
         if have is None:
             plan.edit_once(view.add, name, {"name": name, "value": self.value})
@@ -309,12 +302,9 @@ class EnsureKey:
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
         view, key, value = plan.pod.map(self.field), self.key, self.value
-        if key in view.claims:
-            refusal = plan.contradiction(view, key, self)
-            if refusal is not None:
-                return refusal
-        else:
-            view.claims[key] = self
+        refusal = plan.claim(view, key, self)
+        if refusal is not None:
+            return refusal
         have = view.get(key)
         if have == value:
             return None

@@ -41,18 +41,21 @@ class ListView:
 
     Of several items with one identity the last counts, as it does for a container's environment.
     `claims` and `firm` belong to the planner (webhook.changes.Plan).
+
+    Attributes:
+        index: identity -> position, of all items
     """
 
     __slots__ = (
         "_end",
         "_fresh",
-        "_index",
         "_items",
         "_parent",
         "_patch",
         "_uses",
         "claims",
         "firm",
+        "index",
         "kind",
         "path",
     )
@@ -70,13 +73,12 @@ class ListView:
             raise MalformedPod(_dotted(path), "expected a list")
         self._items: list[Json] | None = items
         self._fresh = False
-        self._index: dict[Hashable, int] | None = None
         self._uses: dict[Hashable, int] | None = None
+        self.index: dict[Hashable, int] = self._positions()
 
     def get(self, identity: Hashable) -> Json | None:
         """The item of this identity, or None."""
-        index = self._index
-        position = (self._positions() if index is None else index).get(identity)
+        position = self.index.get(identity)
         return None if position is None or self._items is None else self._items[position]
 
     def add(self, identity: Hashable, item: Json) -> None:
@@ -98,14 +100,13 @@ class ListView:
                 self._uses = None
         if not self._fresh:
             self._patch.add(self._end, item)
-        if self._index is not None:
-            self._index[identity] = len(items)
+        self.index[identity] = len(items)
         items.append(item)
 
     def replace(self, identity: Hashable, item: Json) -> None:
         """Put an item in the place of the one that has this identity."""
         assert self._items is not None
-        position = self._positions()[identity]
+        position = self.index[identity]
         if not self._fresh and not self._patch.amend(self._items[position], item):
             self._patch.replace(f"{self.path}/{position}", item)
         self._items[position] = item
@@ -116,20 +117,16 @@ class ListView:
         if not self._fresh:
             self._patch.add(f"{self.path}/{position}", item)
         self._items.insert(position, item)
-        self._index = self._uses = None
+        self.index = self._positions()
+        self._uses = None
 
     def _positions(self) -> dict[Hashable, int]:
-        index = self._index
-        if index is None:
-            identity = self.kind.identity
-            try:
-                index = {identity(item): at for at, item in enumerate(self._items or ())}
-            except (AttributeError, TypeError, KeyError) as error:
-                raise MalformedPod(
-                    _dotted(self.path), "expected a list of objects as Kubernetes has them"
-                ) from error
-            self._index = index
-        return index
+        identity = self.kind.identity
+        try:
+            return {identity(item): at for at, item in enumerate(self._items or ())}
+        except (AttributeError, TypeError, KeyError) as error:
+            path = _dotted(self.path)
+            raise MalformedPod(path, "expected a list of objects as Kubernetes has them") from error
 
     def _first_uses(self) -> dict[Hashable, int]:
         if self._uses is None:

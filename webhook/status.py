@@ -6,8 +6,8 @@ pass had to write. It must never hold a value of the pod or of a policy, except 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
@@ -18,12 +18,8 @@ ANNOTATION = "sparkwebhook.dev/status"
 LIMIT = 2048
 
 
-class Outcome(NamedTuple):
-    """What became of one policy's features: those in effect, and those that are not with the reason."""
-
-    policy: CompiledPolicy
-    applied: Sequence[Feature]
-    skipped: Mapping[Feature, Reason]
+Skipped = Mapping[CompiledPolicy, Mapping[Feature, Reason]]
+"""The features that are not in effect and why; a policy that is not in it is in effect as a whole."""
 
 
 def author_labels(
@@ -44,7 +40,9 @@ def author_labels(
 
 def render(
     role: str,
-    outcomes: Iterable[Outcome],
+    policies: Sequence[CompiledPolicy],
+    skipped: Skipped,
+    *,
     replaced: Sequence[str],
     before: Mapping[str, str | None],
     annotations: Any,
@@ -53,19 +51,19 @@ def render(
 
     Args:
         role: of the pod
-        outcomes: all policies that matched, in order
+        policies: all that matched, in order
+        skipped: what of them is not in effect
         replaced: subjects of features that took the place of an author's value in this pass
         before: labels that a policy changed and some selector or placeholder reads
         annotations: of the pod, as they are
     """
-    outcomes = list(outcomes)
     known: dict[str, Any] = {}
     if isinstance(annotations, dict) and ANNOTATION in annotations:
         known = _decode(annotations)
     # An earlier pass knows of replacements that this one can't see: the values are the policy's by now.
     earlier = known.pop("replaced", None)
     tail: dict[str, Any] = {"authorLabels": dict(before)} if before else {}
-    head = _policies(role, outcomes, LIMIT - (len(orjson.dumps(tail)) if tail else 1))
+    head = _policies(role, policies, skipped, LIMIT - (len(orjson.dumps(tail)) if tail else 1))
     body = _joined(head, tail)
     if known and known == orjson.loads(body):
         if not replaced:
@@ -81,18 +79,21 @@ def _joined(head: bytes, tail: dict[str, Any]) -> bytes:
     return head + (b"," + orjson.dumps(tail)[1:] if tail else b"}")
 
 
-def _policies(role: str, outcomes: Sequence[Outcome], room: int) -> bytes:
+def _policies(role: str, policies: Sequence[CompiledPolicy], skipped: Skipped, room: int) -> bytes:
     """`{"policies":[...]` with as much detail as there is room for."""
     parts = [
-        outcome.policy.applied[role]
-        if not outcome.skipped
-        else orjson.dumps(_entry(outcome, applied=True, skipped=True))
-        for outcome in outcomes
+        orjson.dumps(_entry(policy, role, skipped[policy], names=True))
+        if policy in skipped
+        else policy.applied[role]
+        for policy in policies
     ]
     if sum(map(len, parts)) + len(parts) + 20 > room:
-        parts = [orjson.dumps(_entry(outcome, applied=False, skipped=True)) for outcome in outcomes]
-    if sum(map(len, parts)) + len(parts) + 20 > room:
-        parts = [orjson.dumps(_entry(outcome, applied=False, skipped=False)) for outcome in outcomes]
+        parts = [
+            orjson.dumps(_entry(policy, role, skipped[policy], names=False))
+            if policy in skipped
+            else policy.applied_count[role]
+            for policy in policies
+        ]
     kept, used = 0, 40
     for part in parts:
         used += len(part) + 1
@@ -103,16 +104,17 @@ def _policies(role: str, outcomes: Sequence[Outcome], room: int) -> bytes:
     return b'{"policies":[' + b",".join(parts[:kept]) + b"]" + more
 
 
-def _entry(outcome: Outcome, *, applied: bool, skipped: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": outcome.policy.name, "hash": outcome.policy.hash}
-    entry["applied"] = [feature.subject for feature in outcome.applied] if applied else len(outcome.applied)
-    if outcome.skipped:
-        entry["skipped"] = (
-            [{"what": feature.subject, "reason": reason} for feature, reason in outcome.skipped.items()]
-            if skipped
-            else len(outcome.skipped)
-        )
-    return entry
+def _entry(
+    policy: CompiledPolicy, role: str, skipped: Mapping[Feature, Reason], *, names: bool
+) -> dict[str, Any]:
+    applied = [feature.subject for feature in policy.features[role] if feature not in skipped]
+    told = [{"what": feature.subject, "reason": reason} for feature, reason in skipped.items()]
+    return {
+        "name": policy.name,
+        "hash": policy.hash,
+        "applied": applied if names else len(applied),
+        "skipped": told if names else len(told),
+    }
 
 
 def _decode(annotations: Any) -> dict[str, Any]:

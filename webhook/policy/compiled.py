@@ -95,6 +95,7 @@ class CompiledPolicy:
         order: position among all policies; the first ones win
         features: by role, in the order of the steps
         applied: by role, the status entry if all features are in effect, as JSON
+        applied_count: the same, with their number instead of their names
     """
 
     name: str
@@ -107,6 +108,7 @@ class CompiledPolicy:
     anchor: tuple[str, str] | None
     features: Mapping[str, tuple[Feature, ...]]
     applied: Mapping[str, bytes]
+    applied_count: Mapping[str, bytes]
 
 
 class _NamespacePolicies:
@@ -227,6 +229,10 @@ def _compile(policy: Policy, order: int) -> CompiledPolicy:
     content = orjson.dumps(spec.model_dump(exclude_unset=True, mode="json"), option=orjson.OPT_SORT_KEYS)
     digest = hashlib.sha256(content).hexdigest()[:8]
     features = {role: tuple(_features(policy, name, role)) for role in _ROLES}
+
+    def entry(applied: Any) -> bytes:
+        return orjson.dumps({"name": name, "hash": digest, "applied": applied})
+
     return CompiledPolicy(
         name=name,
         short_name=policy.name,
@@ -237,12 +243,8 @@ def _compile(policy: Policy, order: int) -> CompiledPolicy:
         matches=selectors.compile_selector(spec.match.podSelector),
         anchor=selectors.anchor(spec.match.podSelector),
         features=features,
-        applied={
-            role: orjson.dumps(
-                {"name": name, "hash": digest, "applied": [feature.subject for feature in items]}
-            )
-            for role, items in features.items()
-        },
+        applied={role: entry([item.subject for item in items]) for role, items in features.items()},
+        applied_count={role: entry(len(items)) for role, items in features.items()},
     )
 
 
