@@ -15,6 +15,7 @@ import ssl
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
@@ -38,7 +39,8 @@ _DEFAULT_DEADLINE, _LONGEST_DEADLINE = 10.0, 30.0  # seconds: the API server's d
 _LAG_PERIOD = 0.1  # seconds between two looks at how late the event loop is
 _QUIET = 0.25  # seconds between the listener's end and the closing of idle connections
 _HANDSHAKE = 10.0  # seconds for a TLS handshake
-_LINGER = 3.0  # seconds to read and drop a refused body, so that the client sees the answer and not a reset
+_LINGER = 2.0  # seconds to read and drop a refused body, so that the client sees the answer and not a reset
+_GOODBYE = 2.0  # seconds for a client to take its last answer and to close its side
 _BACKLOG = 1024
 
 
@@ -109,6 +111,7 @@ class MutateServer:
             ssl=context,
             backlog=_BACKLOG,
             ssl_handshake_timeout=_HANDSHAKE,
+            ssl_shutdown_timeout=_GOODBYE,
         )
         self._watch_lag(loop, loop.time())
         return int(self._listener.sockets[0].getsockname()[1])
@@ -118,7 +121,7 @@ class MutateServer:
         self._draining = True
 
     async def close(self) -> None:
-        """Stop accepting, answer what was read, then close. Bounded by the time for a body."""
+        """Stop accepting, answer what was read, then close. Bounded by the limits' `body_time` and 10 s."""
         self.drain()
         if self._listener is not None:
             self._listener.close()
@@ -127,6 +130,9 @@ class MutateServer:
         await self._no_bodies.wait()
         self._connections.pre_shutdown()
         await self._connections.shutdown(_LINGER)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE + _LINGER):
+                await self._connections.all_gone.wait()
         if self._lag_timer is not None:
             self._lag_timer.cancel()
 
@@ -272,18 +278,36 @@ class _Answer(web.StreamResponse):
 
 
 class _Connections(web.Server):
-    """aiohttp's server with our answer to what is no HTTP."""
+    """aiohttp's server with our answer to what is no HTTP.
+
+    `all_gone`: the last byte of every connection is sent and its end confirmed; aiohttp itself forgets a
+    connection as soon as it has decided to close it.
+    """
 
     def __init__(
         self, handler: Any, protocol_error: Callable[[], web.StreamResponse], **options: Any
     ) -> None:
         super().__init__(handler, **options)
         self.protocol_error = protocol_error
+        self.all_gone = asyncio.Event()
+        self.all_gone.set()
         self._options = options
         self._running = asyncio.get_running_loop()
+        self._open = 0
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._running, **self._options)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._open += 1
+        self.all_gone.clear()
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._open -= 1
+        if not self._open:
+            self.all_gone.set()
 
 
 class _Connection(web.RequestHandler):
