@@ -39,9 +39,9 @@ class DemoFailed(Exception):
 
 def run() -> int:
     """Shows it all on standard output. Returns 0, or 1 with a message if anything is not as it must be."""
-    console = Console()
+    console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(width=_WIDTH)
+        console = Console(highlight=False, width=_WIDTH)
     try:
         with tempfile.TemporaryDirectory(prefix="spark-webhook-demo-") as folder:
             _show_all(console, Path(folder))

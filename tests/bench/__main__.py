@@ -121,7 +121,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit code 1 when a target is missed")
     check = parser.parse_args().check
 
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
     server_core, client_core = _cores()
     reviews = bodies()
     requests = [load.request("/mutate?timeout=5s", body) for body in reviews]
