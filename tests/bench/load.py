@@ -10,6 +10,7 @@ import selectors
 import socket
 import ssl
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 
@@ -95,14 +96,14 @@ def request(target: str, body: bytes) -> bytes:
 
 def ask(port: int, context: ssl.SSLContext, requests: list[bytes]) -> list[bytes]:
     """The bodies of the answers, asked one after the other."""
-    connection = Connection(port, context)
     bodies = []
-    for each in requests:
-        connection.ask(each)
-        while not connection.answered():
-            select.select([connection.socket], [], [])
-        bodies.append(connection.body())
-    connection.socket.close()
+    connection = Connection(port, context)
+    with connection.socket:
+        for each in requests:
+            connection.ask(each)
+            while not connection.answered():
+                select.select([connection.socket], [], [])
+            bodies.append(connection.body())
     return bodies
 
 
@@ -110,22 +111,22 @@ def run(
     port: int, context: ssl.SSLContext, requests: list[bytes], seconds: float, connections: int = 8
 ) -> Load:
     """Asks for `seconds`, going round the requests."""
-    selector = selectors.DefaultSelector()
-    opened = [Connection(port, context) for _ in range(connections)]
-    for number, connection in enumerate(opened):
-        selector.register(connection.socket, selectors.EVENT_READ, connection)
-        connection.ask(requests[number % len(requests)])
     latencies: list[float] = []
-    sent = connections
-    begin = now = time.perf_counter()
-    while now < begin + seconds:
-        for key, _ in selector.select():
-            connection = key.data
-            if connection.answered():
-                now = time.perf_counter()
-                latencies.append(now - connection.started)
-                connection.ask(requests[sent % len(requests)])
-                sent += 1
-    for connection in opened:
-        connection.socket.close()
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for number in range(connections):
+            connection = Connection(port, context)
+            stack.enter_context(connection.socket)
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.ask(requests[number % len(requests)])
+        sent = connections
+        begin = now = time.perf_counter()
+        while now < begin + seconds:
+            for key, _ in selector.select():
+                connection = key.data
+                if connection.answered():
+                    now = time.perf_counter()
+                    latencies.append(now - connection.started)
+                    connection.ask(requests[sent % len(requests)])
+                    sent += 1
     return Load(len(latencies), now - begin, sorted(latencies))
