@@ -48,9 +48,9 @@ def quantity(value: Any) -> Decimal | None:
 
 
 def mount_path(path: str) -> str:
-    """A mount path in its one normal form: no trailing, doubled or dotted segments."""
+    """The one spelling of a mount path: `/opt//spark/conf/` is `/opt/spark/conf`."""
     if path.endswith("/") or "//" in path or "/." in path:
-        return posixpath.normpath(path).replace("//", "/", 1)
+        return "/" + posixpath.normpath(path).lstrip("/")
     return path
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook import spark
+from webhook.defaults import mount_path
 from webhook.policy import messages
 from webhook.policy.model import CLUSTER_KIND, NAMESPACED_KIND
 from webhook.policy.positions import Fault, Node, Path
-from webhook.policy.values import normal_path
 
 BLOCKS = ("common", "driver", "executor")
 HOST_PATH = "hostPath"
@@ -131,10 +131,10 @@ def _mounts(block: dict[str, Any]) -> Iterator[_Entry]:
 
 
 def _mount(path: Path, item: dict[str, Any]) -> Iterator[_Entry]:
-    mount_path = item.get("mountPath")
-    if isinstance(mount_path, str):
+    inside = item.get("mountPath")
+    if isinstance(inside, str):
         containers = item.get("containers", "Spark")
-        yield _Entry((normal_path(mount_path),), (*path, "mountPath"), "this mountPath", containers)
+        yield _Entry((mount_path(inside),), (*path, "mountPath"), "this mountPath", containers)
 
 
 def _variables(block: dict[str, Any]) -> Iterator[_Entry]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook import spark
+from webhook.defaults import mount_path
 from webhook.policy import placeholders
 from webhook.policy.lint import BLOCKS, HOST_PATH, overlap
 from webhook.policy.model import EnvItem, OnConflict, Policy, RoleBlock, VolumeItem
 from webhook.policy.positions import Path
-from webhook.policy.values import normal_path
 
 # Directories that images have files of their own in.
 _OF_THE_IMAGE = frozenset(
@@ -159,11 +159,11 @@ def _mounts(prefix: Path, block: RoleBlock) -> Iterator[_Mount]:
     for field in ("secrets", "configMaps"):
         for index, item in enumerate(getattr(block, field)):
             path = (*prefix, field, index, "mountPath")
-            yield _Mount(path, normal_path(item.mountPath), item.containers, files=True)
+            yield _Mount(path, mount_path(item.mountPath), item.containers, files=True)
     for index, volume in enumerate(block.volumes):
         for number, mount in enumerate(volume.mounts):
             path = (*prefix, "volumes", index, "mounts", number, "mountPath")
-            yield _Mount(path, normal_path(mount.mountPath), mount.containers, files=False)
+            yield _Mount(path, mount_path(mount.mountPath), mount.containers, files=False)
 
 
 def _hidden(mount: _Mount) -> Iterator[Note]:

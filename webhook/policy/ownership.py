@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pydantic import AfterValidator
 
 from webhook import spark
+from webhook.defaults import mount_path
 from webhook.policy import values
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -42,7 +43,7 @@ def _volume(name: str) -> str | None:
 
 
 def _path(path: str) -> str | None:
-    return _taken(spark.own_path(values.normal_path(path)), "Spark or Kubernetes")
+    return _taken(spark.own_path(mount_path(path)), "Spark or Kubernetes")
 
 
 def _label(key: str) -> str | None:

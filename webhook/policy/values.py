@@ -7,7 +7,6 @@ with `context=FILLED`, when braces are plain text.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -164,11 +163,6 @@ def container_resource(text: str) -> str | None:
     if _RESOURCE.fullmatch(text):
         return None
     return "not a resource: use limits or requests of cpu, memory or ephemeral-storage, as in limits.memory"
-
-
-def normal_path(path: str) -> str:
-    """The one spelling of an absolute path: `/opt//spark/conf/` is `/opt/spark/conf`."""
-    return "/" + posixpath.normpath(path).lstrip("/")
 
 
 def text_error(text: str) -> str | None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from webhook.changes import Change, EnsureItem, EnsureKey
 from webhook.kinds import MOUNTS, VOLUMES, Json
+from webhook.policy import values
 from webhook.policy.model import ConfigMapItem, SecretItem
 
 _LABEL_LENGTH = 63
-_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,9 @@ def map_step(field: str, word: str, *, label_values: bool) -> Step:
     """
 
     def changes(item: Entry) -> Sequence[Change]:
-        if label_values and not _LABEL_VALUE.fullmatch(item.value):
-            raise ValueError("not a valid label value")
+        wrong = values.label_value(item.value) if label_values else None
+        if wrong is not None:
+            raise ValueError(wrong)
         return [EnsureKey(field, item.key, item.value)]
 
     return Step(
