@@ -52,7 +52,7 @@ class ServingCertificate:
         self._seen, self._current, self.expires, self.problem = seen, current, expires, ""
         return True
 
-    async def watch(self, on_change: Callable[[], None], *, every: float = 5.0) -> None:
+    async def watch(self, on_change: Callable[[], None], *, every: float = 2.0) -> None:
         """Refresh for ever, this many seconds apart, and tell of each change or new problem.
 
         Two stat calls are cheaper than a watch of two directories and see every kind of replacement.

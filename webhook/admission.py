@@ -141,9 +141,11 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
         decision.reason = Reason.MIRROR_POD
         return decision
     role = labels.get(spark.ROLE_LABEL)
-    if role not in spark.MARKER_ENV:
+    if not isinstance(role, str) or role not in spark.MARKER_ENV:
         decision.reason = Reason.UNKNOWN_SPARK_ROLE if role else Reason.NO_SPARK_ROLE
         return decision
+    if not all(value is None or isinstance(value, str) for value in labels.values()):
+        raise MalformedPod("metadata.labels", "expected strings as values")
     decision.role = role
     before: dict[str, str | None] = {}
     if policies.read_labels:
