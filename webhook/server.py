@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _JSON = "application/json"
 _DEFAULT_DEADLINE, _LONGEST_DEADLINE = 10.0, 30.0  # seconds: the API server's default and maximum
 _LAG_PERIOD = 0.1  # seconds between two looks at how late the event loop is
-_QUIET = 0.25  # seconds between the listener's end and the closing of idle connections
+_QUIET, _QUIETS = 0.25, 20  # seconds without a request after which idle connections are closed; tries
 _HANDSHAKE = 10.0  # seconds for a TLS handshake
 _LINGER = 2.0  # seconds to read and drop a refused body, so that the client sees the answer and not a reset
 _GOODBYE = 2.0  # seconds for a client to take its last answer and to close its side
@@ -121,12 +121,16 @@ class MutateServer:
         self._draining = True
 
     async def close(self) -> None:
-        """Stop accepting, answer what was read, then close. Bounded by the limits' `body_time` and 10 s."""
+        """Stop accepting, answer what was read, then close. Bounded by the limits' `body_time` and 15 s."""
         self.drain()
         if self._listener is not None:
             self._listener.close()
-        # What was accepted a moment ago is still on its way through the handshake.
-        await asyncio.sleep(_QUIET)
+        # What was accepted a moment ago is still on its way through the handshake: wait until it is quiet.
+        for _ in range(_QUIETS):
+            answered = self._connections.requests_count
+            await asyncio.sleep(_QUIET)
+            if self._connections.requests_count == answered:
+                break
         await self._no_bodies.wait()
         self._connections.pre_shutdown()
         await self._connections.shutdown(_LINGER)

@@ -28,6 +28,7 @@ _STEP, _DEBOUNCE = 50, 400
 # Besides, compare what is there this often (seconds): file systems without events, a directory that was
 # removed and made anew, links whose target changed elsewhere.
 _LOOK_AGAIN = 2.0
+_TRIES = 5  # to read what does not change meanwhile
 
 # What is there: name, inode, change time and size of each file (links followed); None: no directory.
 _Fingerprint = tuple[tuple[str, int, int, int], ...] | None
@@ -60,7 +61,7 @@ class DirectorySource:
 
     async def reload(self) -> None:
         """Read everything now, valid or not."""
-        while True:
+        for _ in range(_TRIES):
             before = await asyncio.to_thread(self._fingerprint)
             reading = await asyncio.to_thread(self._read)
             # A file that was written to meanwhile may have been read in half.
