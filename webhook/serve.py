@@ -142,10 +142,9 @@ def _take(reading: Reading, reviewer: Reviewer, health: Health, metrics: Metrics
     metrics.policy_reload(broken=reading.policies is None)
     health.problems = reading.problems
     if reading.policies is None:
+        kept = "none are" if health.loaded is None else "the last good set stays"
         for problem in reading.problems:
-            _log.error(
-                "invalid policies, the last good set stays in force", extra=fields(problem=str(problem))
-            )
+            _log.error(f"invalid policies, {kept} in force", extra=fields(problem=str(problem)))
         return
     reviewer.policies = reading.policies
     health.loaded = len(reading.policies)
