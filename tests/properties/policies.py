@@ -1,0 +1,334 @@
+"""Valid policies over the whole model, with names from pools so small that they meet each other and the pods.
+
+The pools hold names that the recorded pods use too. It must never build a policy that lint refuses: the tests
+treat that as a failure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+Json = dict[str, Any]
+Search = st.SearchStrategy[Any]
+
+LONG = "a-name-of-more-than-sixty-three-characters-that-has-to-be-cut-somewhere"
+NAMESPACES = ("jobs", "etl")
+ENV_NAMES = (
+    *("STAGE", "GREETING", "PYTHONPATH", "DB_PASSWORD", "NODE_NAME", "FROM_TEMPLATE"),
+    *("REGION", "LAKE_HOST", "JAVA_TOOL_OPTIONS", "GOOGLE_APPLICATION_CREDENTIALS"),
+)
+TEXTS = (
+    *("prod", "test", "", "/opt/app:/opt/libs", "$(STAGE)", "x $(REGION) $(LAKE_HOST) $$(STAGE)", "ünï\n"),
+    *(
+        "{{NAMESPACE}}",
+        "{{POD_LABEL:team}}",
+        "{{EXECUTOR_ID|x}}",
+        "{{APP_ID}}-{{APP_NAME|-}}",
+        r"\{{APP_ID}}",
+    ),
+    *("{{NAMESPACE_LABEL:team}}", "{{NAMESPACE_ANNOTATION:text|none}}", "{{ .Vault }}"),
+)
+SECRETS = ("lake", "driver-tls", "shared-keystore", "a.b", "a-b", LONG, "{{NAMESPACE}}-s", "common-env")
+VOLUMES = ("scratch", "claimed", "workdir", "tls", "bundle", "lake-volume", "driver-tls-volume", "own")
+PATHS = (
+    *("/mnt/scratch", "/mnt/scratch/", "/etc/secrets/tls", "/work-dir", "/vault", "/var/log/spark"),
+    *("/var/spark/local1", "/a", "/a/b", "/{{NAMESPACE}}", "/etc/tls"),
+)
+LABELS = ("team", "owner", "example.com/cost-centre", "app.kubernetes.io/managed-by")
+LABEL_VALUES = (
+    "data-platform",
+    "lake",
+    "",
+    "{{POD_LABEL:team}}",
+    "{{NAMESPACE}}",
+    "{{NAMESPACE_ANNOTATION:text}}",
+)
+ANNOTATIONS = ("prometheus.io/scrape", "sidecar.istio.io/inject", "example.com/note", "Plain")
+NODE_LABELS = ("pool", "kubernetes.io/arch", "disk")
+CONTAINERS = ("proxy", "fetch-deps", "log-shipper", "spark-kubernetes-driver", "main-executor", "mesh-proxy")
+
+
+def stated(**fields: Search) -> Search:
+    """A map of optional fields, each either drawn or absent."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def pick(*values: Any) -> Search:
+    return st.sampled_from(values)
+
+
+on_conflict = pick("Keep", "Replace", "Reject")
+containers = st.one_of(pick("Spark", "All"), st.lists(pick(*CONTAINERS), min_size=1, max_size=2, unique=True))
+in_containers = {"onConflict": on_conflict, "containers": containers}
+
+key_paths = st.lists(
+    st.fixed_dictionaries(
+        {"key": pick("a", "b"), "path": pick("a", "b/c")}, optional={"mode": pick(256, 420)}
+    ),
+    min_size=1,
+    max_size=2,
+    unique_by=lambda item: str(item["path"]),
+)
+projections = {
+    "items": key_paths,
+    "defaultMode": pick(256, 420),
+    "optional": st.booleans(),
+    "subPath": pick("a", "b/c"),
+    "readOnly": st.booleans(),
+}
+mounted = {"name": pick(*SECRETS), "mountPath": pick(*PATHS)}
+secrets = st.fixed_dictionaries(
+    mounted,
+    optional={
+        **projections,
+        **in_containers,
+        "type": pick("Generic", "GCPServiceAccount", "HadoopDelegationToken"),
+    },
+)
+config_maps = st.fixed_dictionaries(mounted, optional={**projections, **in_containers})
+
+quantities = pick("5Gi", "5120Mi", "1.5Gi", "1024Ki", "1G")
+volume_sources: dict[str, Search] = {
+    "emptyDir": stated(medium=pick("", "Memory"), sizeLimit=quantities),
+    "secret": st.fixed_dictionaries(
+        {"secretName": pick("s", "driver-tls")},
+        optional={"defaultMode": pick(256, 420), "optional": st.booleans()},
+    ),
+    "configMap": st.fixed_dictionaries(
+        {"name": pick("c", "ca-bundle")}, optional={"items": key_paths, "defaultMode": pick(292, 420)}
+    ),
+    "persistentVolumeClaim": st.fixed_dictionaries(
+        {"claimName": pick("existing-claim", "other")}, optional={"readOnly": st.booleans()}
+    ),
+    "hostPath": st.fixed_dictionaries(
+        {"path": pick("/srv/data", "/x")}, optional={"type": pick("", "Directory")}
+    ),
+    "nfs": st.just({"server": "nfs.example.com", "path": "/exports/data"}),
+    "csi": st.just({"driver": "example.com", "readOnly": False, "volumeAttributes": {"a": "{{NAMESPACE}}"}}),
+    "downwardAPI": st.just({"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]}),
+    "projected": st.just(
+        {
+            "sources": [
+                {"serviceAccountToken": {"path": "token", "audience": "vault"}},
+                {"secret": {"name": "s"}},
+                {"downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+            ]
+        }
+    ),
+    "ephemeral": st.builds(
+        lambda size: {
+            "volumeClaimTemplate": {
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+            }
+        },
+        quantities,
+    ),
+}
+mounts = st.fixed_dictionaries(
+    {"mountPath": pick(*PATHS)},
+    optional={"readOnly": st.booleans(), "subPath": pick("", "a"), "containers": containers},
+)
+
+
+@st.composite
+def volumes(draw: st.DrawFn, *, with_mounts: bool = True) -> Json:
+    """A volume of a policy, or without mounts one of a pod."""
+    source = draw(st.sampled_from(sorted(volume_sources)))
+    item: Json = {"name": draw(pick(*VOLUMES)), source: draw(volume_sources[source])}
+    if with_mounts:
+        item.update(draw(stated(onConflict=on_conflict, mounts=st.lists(mounts, max_size=2))))
+    return item
+
+
+references = st.one_of(
+    st.just({"secretKeyRef": {"name": "db-credentials", "key": "password"}}),
+    st.just({"configMapKeyRef": {"name": "c", "key": "k", "optional": True}}),
+    st.just({"fieldRef": {"fieldPath": "spec.nodeName"}}),
+    st.just({"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}),
+    st.builds(
+        lambda divisor: {"resourceFieldRef": {"resource": "limits.memory", "divisor": divisor}},
+        pick("1Mi", "1024Ki"),
+    ),
+)
+env_names = pick(*ENV_NAMES)
+literal_env = st.fixed_dictionaries({"name": env_names, "value": pick(*TEXTS)})
+reference_env = st.fixed_dictionaries({"name": env_names, "valueFrom": references})
+env = st.one_of(
+    st.fixed_dictionaries(
+        {"name": env_names, "value": pick(*TEXTS)}, optional={**in_containers, "join": pick(" ", ":", ",")}
+    ),
+    st.fixed_dictionaries({"name": env_names, "valueFrom": references}, optional=in_containers),
+)
+source_reference = st.fixed_dictionaries(
+    {"name": pick("common-env", "lake", "{{NAMESPACE}}")}, optional={"optional": st.booleans()}
+)
+env_from = st.one_of(
+    *(
+        st.fixed_dictionaries({kind: source_reference}, optional={"prefix": pick("", "C_"), **in_containers})
+        for kind in ("configMapRef", "secretRef")
+    )
+)
+seconds = st.fixed_dictionaries(
+    {
+        "key": pick("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "spot"),
+        "operator": st.just("Exists"),
+        "effect": st.just("NoExecute"),
+    },
+    optional={"tolerationSeconds": pick(0, 30, 300)},
+)
+tolerations = st.one_of(
+    seconds,
+    st.fixed_dictionaries(
+        {"key": pick("dedicated", "spot"), "value": pick("spark", "lake")},
+        optional={"operator": st.just("Equal"), "effect": pick("NoSchedule", "NoExecute")},
+    ),
+    st.fixed_dictionaries(
+        {"operator": st.just("Exists")}, optional={"effect": pick("NoSchedule", "NoExecute")}
+    ),
+)
+
+
+def with_on_conflict(items: Search) -> Search:
+    return st.builds(lambda item, more: {**item, **more}, items, stated(onConflict=on_conflict))
+
+
+def _maps(keys: tuple[str, ...], values: tuple[str, ...]) -> Search:
+    return st.dictionaries(pick(*keys), pick(*values), max_size=3)
+
+
+def without_doubles(block: Json) -> Json:
+    """The block without items of an identity that an earlier item of the block has: lint refuses those."""
+    seen: set[Any] = set()
+
+    def free(*identities: Any) -> bool:
+        if seen & set(identities) or len(set(identities)) < len(identities):
+            return False
+        seen.update(identities)
+        return True
+
+    def path(item: Json) -> Any:
+        return ("path", item["mountPath"].rstrip("/"))
+
+    def of_type(item: Json) -> list[Any]:
+        return {
+            "GCPServiceAccount": [("env", "GOOGLE_APPLICATION_CREDENTIALS")],
+            "HadoopDelegationToken": [("env", "HADOOP_TOKEN_FILE_LOCATION")],
+        }.get(item.get("type", ""), [])
+
+    def source(item: Json) -> Any:
+        kind = "configMapRef" if "configMapRef" in item else "secretRef"
+        return (kind, item.get("prefix") or "", item[kind]["name"])
+
+    def taint(item: Json) -> Any:
+        return (item.get("key"), item.get("operator", "Equal"), item.get("value"), item.get("effect"))
+
+    kept = {
+        "secrets": lambda item: free(path(item), *of_type(item)),
+        "configMaps": lambda item: free(path(item)),
+        "volumes": lambda item: free(("volume", item["name"]), *map(path, item.get("mounts", []))),
+        "env": lambda item: free(("env", item["name"])),
+        "envFrom": lambda item: free(source(item)),
+        "tolerations": lambda item: free(taint(item)),
+        "imagePullSecrets": lambda item: free(("pull", item["name"])),
+    }
+    return {
+        field: [item for item in value if kept[field](item)] if field in kept else value
+        for field, value in block.items()
+    }
+
+
+blocks = stated(
+    secrets=st.lists(secrets, max_size=3),
+    configMaps=st.lists(config_maps, max_size=2),
+    volumes=st.lists(volumes(), max_size=3),
+    env=st.lists(env, max_size=4),
+    envFrom=st.lists(env_from, max_size=3),
+    hadoop=st.fixed_dictionaries(
+        {"configMap": pick("hadoop-conf", "{{NAMESPACE}}-hadoop")}, optional=in_containers
+    ),
+    labels=_maps(LABELS, LABEL_VALUES),
+    annotations=_maps(ANNOTATIONS, TEXTS),
+    nodeSelector=_maps(NODE_LABELS, LABEL_VALUES),
+    tolerations=st.lists(with_on_conflict(tolerations), max_size=3),
+    imagePullSecrets=st.lists(
+        with_on_conflict(st.fixed_dictionaries({"name": pick("regcred", "mirror")})), max_size=2
+    ),
+).map(without_doubles)
+
+expressions = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "key": pick("team", "spark-role"),
+            "operator": pick("In", "NotIn"),
+            "values": st.lists(pick("data-platform", "driver", "lake"), min_size=1, max_size=2, unique=True),
+        }
+    ),
+    st.fixed_dictionaries({"key": pick("team", "owner"), "operator": pick("Exists", "DoesNotExist")}),
+)
+selectors = stated(
+    matchLabels=st.dictionaries(pick("team", "spark-role"), pick("data-platform", "driver"), max_size=1),
+    matchExpressions=st.lists(expressions, max_size=2),
+)
+specs = st.builds(
+    lambda some, few: {**some, **few},
+    stated(common=blocks, driver=blocks, executor=blocks),
+    stated(
+        priority=pick(-1, 0, 1),
+        mandatory=st.booleans(),
+        onConflict=on_conflict,
+        atomic=st.booleans(),
+    ),
+)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Json:
+    """One policy document."""
+    metadata: Json = {"name": draw(pick("a", "b", "c", "z", "a-policy-with-a-long-name-" * 4 + "x"))}
+    spec = draw(specs)
+    namespaced = draw(pick(False, False, True))
+    match: Json = {}
+    if draw(pick(False, False, True)):
+        match["podSelector"] = draw(selectors)
+    if namespaced:
+        metadata["namespace"] = draw(pick(*NAMESPACES))
+        for block in ("common", "driver", "executor"):
+            if block in spec:
+                found = [item for item in spec[block].get("volumes", []) if "hostPath" not in item]
+                spec = {**spec, block: {**spec[block], "volumes": found}}
+    elif draw(pick(False, False, True)):
+        match["namespaceSelector"] = draw(selectors)
+    return {
+        "apiVersion": "sparkwebhook.dev/v1alpha1",
+        "kind": "SparkPodPolicy" if namespaced else "ClusterSparkPodPolicy",
+        "metadata": metadata,
+        "spec": {**spec, **({"match": match} if match else {})},
+    }
+
+
+NAMESPACE_DOCUMENTS = [
+    {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": "jobs",
+            "labels": {"team": "data-platform"},
+            "annotations": {"text": "two words"},
+        },
+    }
+]
+
+policy_sets = st.lists(
+    policies(),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda item: (item["metadata"]["name"], item["metadata"].get("namespace", "")),
+)
+
+
+def to_yaml(documents: list[Json]) -> str:
+    """The policies, and what is known of namespaces, as one file."""
+    return str(yaml.dump_all([*NAMESPACE_DOCUMENTS, *documents], Dumper=yaml.CSafeDumper, allow_unicode=True))
