@@ -234,8 +234,10 @@ class _Admission:
             if refusal is not None:
                 plan.refuse()
                 skipped[feature] = self._skip(policy, feature, refusal)
-            else:
+            elif plan.replacing or self.read_labels:
                 self._write(policy, (feature,))
+            else:
+                plan.write()
         return skipped
 
     def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:

@@ -175,7 +175,7 @@ class EnsureItem:
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
-        views = plan.pod.views(self.place)
+        views = plan.pod.known.get(self.place) or plan.pod.views(self.place)
         if views is None:
             return _not_found(self.place)
         identity = self.identity
@@ -245,7 +245,7 @@ class JoinEnv:
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
-        views = plan.pod.views(self.place)
+        views = plan.pod.known.get(self.place) or plan.pod.views(self.place)
         if views is None:
             return _not_found(self.place)
         for view in views:

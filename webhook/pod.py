@@ -222,6 +222,9 @@ class SparkPod:
         namespace: where it is created; the pod itself may not say
         labels: the labels as the author set them, for placeholders
 
+    Attributes:
+        known: the views that were asked for
+
     Raises:
         MalformedPod: here or from any accessor, if the JSON is not that of a pod
     """
@@ -232,7 +235,7 @@ class SparkPod:
         "_spark_container",
         "_spec",
         "_values",
-        "_views",
+        "known",
         "labels",
         "metadata",
         "namespace",
@@ -250,7 +253,7 @@ class SparkPod:
         if not isinstance(spec, dict):
             raise MalformedPod("spec", "expected an object")
         self._spec: Json = spec
-        self._views: dict[Place, tuple[ListView, ...]] = {}
+        self.known: dict[Place, tuple[ListView, ...]] = {}
         self._values: dict[tuple[str, str], str | None] = {}
         self._maps: dict[str, MapView] = {}
         self._all: tuple[Container, ...] | None = None
@@ -308,18 +311,16 @@ class SparkPod:
         return main[0] if len(main) == 1 else None
 
     def views(self, place: Place) -> tuple[ListView, ...] | None:
-        """The lists that a place stands for; None if a container of it can't be found."""
-        found = self._views.get(place)
-        if found is None:
-            kind, containers = place
-            if not kind.in_container:
-                found = (ListView(kind, self._spec, f"/spec/{kind.field}", self.patch),)
-            else:
-                targets = self._targets(containers)
-                if targets is None:
-                    return None
-                found = tuple(container.list(kind) for container in targets)
-            self._views[place] = found
+        """The lists that a place stands for (`known` from now on); None if a container can't be found."""
+        kind, containers = place
+        if not kind.in_container:
+            found: tuple[ListView, ...] = (ListView(kind, self._spec, f"/spec/{kind.field}", self.patch),)
+        else:
+            targets = self._targets(containers)
+            if targets is None:
+                return None
+            found = tuple(container.list(kind) for container in targets)
+        self.known[place] = found
         return found
 
     def _targets(self, containers: str | tuple[str, ...]) -> tuple[Container, ...] | None:

@@ -13,7 +13,7 @@ from webhook.admission import Decision, MalformedPod, admit
 from webhook.logs import AdmissionLog
 from webhook.metrics import Metrics
 from webhook.policy.compiled import PolicySet
-from webhook.review import BadReview, decode, encode
+from webhook.review import BadReview, decode, encode, without_managed_fields
 
 # A policy set that conflicts with a pod a hundred times says so in a line that a log collector still takes.
 _FINDINGS_IN_A_LINE = 50
@@ -34,7 +34,7 @@ class Reviewer:
             BadReview: it cannot be answered.
         """
         start = time.perf_counter()
-        request = decode(body)
+        request = _decode(body)
         policies = self.policies
         if policies is None:
             raise BadReview(503, "no valid set of policies has been loaded yet")
@@ -51,6 +51,13 @@ class Reviewer:
                 message = "pod admitted" if decision.allowed else "pod denied"
                 self._log.write(level, message, _line(request["uid"], decision, seconds))
         return answer
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    try:
+        return decode(without_managed_fields(body))
+    except BadReview:
+        return decode(body)  # whatever is wrong is told of the body as it came
 
 
 def _line(uid: str, decision: Decision, seconds: float) -> dict[str, Any]:
