@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
-from webhook.pod import ListView, MapView, Place, SparkPod
+from webhook.pod import ListView, MapView, Place, SparkPod, text_of
 from webhook.reasons import Reason
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -267,7 +267,7 @@ class JoinEnv:
             return plan.stays(view, name, Reason.SPARK_OWNS)
         if have.get("valueFrom"):
             return plan.stays(view, name, Reason.NOT_JOINABLE)
-        value = self._joined(have.get("value") or "")
+        value = self._joined(text_of(have))
         if value is not None:
             plan.edit_once(view.replace, name, {**have, "value": value})
         return None

@@ -52,7 +52,7 @@ class ListView:
         "_items",
         "_parent",
         "_patch",
-        "_uses",
+        "_referring",
         "claims",
         "firm",
         "index",
@@ -73,7 +73,7 @@ class ListView:
             raise MalformedPod(_dotted(path), "expected a list")
         self._items: list[Json] | None = items
         self._fresh = False
-        self._uses: dict[Hashable, int] | None = None
+        self._referring: list[tuple[int, str]] | None = None
         self.index: dict[Hashable, int] = self._positions()
 
     def get(self, identity: Hashable) -> Json | None:
@@ -92,12 +92,12 @@ class ListView:
             self._fresh = True
             self._patch.add(self.path, items)
         if self.kind.read_in_order:
-            uses = self._first_uses()
-            if identity in uses:
-                self._insert(uses[identity], item)
+            user = self._first_use(str(identity))
+            if user is not None:
+                self._insert(user, item)
                 return
             if "$(" in (item.get("value") or ""):
-                self._uses = None
+                self._referring = None
         if not self._fresh:
             self._patch.add(self._end, item)
         self.index[identity] = len(items)
@@ -110,7 +110,7 @@ class ListView:
         if not self._fresh and not self._patch.amend(self._items[position], item):
             self._patch.replace(f"{self.path}/{position}", item)
         self._items[position] = item
-        self._uses = None
+        self._referring = None
 
     def _insert(self, position: int, item: Json) -> None:
         assert self._items is not None
@@ -118,7 +118,7 @@ class ListView:
             self._patch.add(f"{self.path}/{position}", item)
         self._items.insert(position, item)
         self.index = self._positions()
-        self._uses = None
+        self._referring = None
 
     def _positions(self) -> dict[Hashable, int]:
         identity = self.kind.identity
@@ -128,15 +128,30 @@ class ListView:
             path = _dotted(self.path)
             raise MalformedPod(path, "expected a list of objects as Kubernetes has them") from error
 
-    def _first_uses(self) -> dict[Hashable, int]:
-        if self._uses is None:
-            uses: dict[Hashable, int] = {}
-            self._uses = uses
-            values = [item.get("value") or "" for item in self._items or ()]
-            for at in [at for at, value in enumerate(values) if "$(" in value]:
-                for match in _REFERENCE.finditer(values[at]):
-                    uses.setdefault(match.group(2), at)
-        return self._uses
+    def _first_use(self, name: str) -> int | None:
+        """Position of the first item whose value refers to this variable."""
+        if self._referring is None:
+            values = [text_of(item) for item in self._items or ()]
+            self._referring = [(at, value) for at, value in enumerate(values) if "$(" in value]
+        reference = f"$({name})"
+        for at, value in self._referring:
+            if reference in value and any(match[2] == name for match in _REFERENCE.finditer(value)):
+                return at
+        return None
+
+
+def text_of(variable: Json) -> str:
+    """The literal value of an environment variable, "" if it has another kind or none.
+
+    Raises:
+        MalformedPod: the value is not a string
+    """
+    value = variable.get("value")
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise MalformedPod("spec.containers[*].env[*].value", "expected a string")
+    return value
 
 
 class MapView:
@@ -210,7 +225,7 @@ class Container:
     def env_value(self, name: str) -> str | None:
         """The literal value of an environment variable, "" if it has another kind; None if it is absent."""
         item = self.list(ENV).get(name)
-        return None if item is None else item.get("value") or ""
+        return None if item is None else text_of(item)
 
 
 class SparkPod:
