@@ -48,7 +48,11 @@ class Finding:
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{self.short()}: {self.subject}: {self.reason.explain}{detail}"
+        # A map's field path ends in the key already.
+        subject = (
+            "" if self.subject.endswith(f" {self.field.rpartition('[')[2][:-1]}") else f": {self.subject}"
+        )
+        return f"{self.short()}{subject}: {self.reason.explain}{detail}"
 
     def short(self) -> str:
         """Reason, policy and field alone."""
