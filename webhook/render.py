@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import jsonpatch
+
 from webhook import review, show
 from webhook.admission import Decision, admit
 from webhook.namespaces import Namespace
@@ -130,8 +132,10 @@ def render_text(
                 decision = admit(request, policies)
             except MalformedPod as error:
                 raise Unusable(str(error)) from None
-            result.pods.append(RenderedPod(before, request["object"], decision))
-            items.append(request["object"])
+            # As an API server does it: by the operations alone, whatever the core left behind.
+            after = jsonpatch.JsonPatch(decision.operations).apply(before)
+            result.pods.append(RenderedPod(before, after, decision))
+            items.append(after)
         result.documents.append({**document, "items": items} if _kind(document) in _LISTS else items[0])
     return result
 
