@@ -6,6 +6,8 @@ treat that as a failure.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -200,13 +202,15 @@ def _maps(keys: tuple[str, ...], values: tuple[str, ...]) -> Search:
 
 
 def without_doubles(block: Json) -> Json:
-    """The block without items of an identity that an earlier item of the block has: lint refuses those."""
-    seen: set[Any] = set()
+    """The block without items that another one has for the same containers: lint refuses those."""
+    seen: dict[Any, list[Any]] = {}
 
-    def free(*identities: Any) -> bool:
-        if seen & set(identities) or len(set(identities)) < len(identities):
+    def free(item: Json, *identities: Any) -> bool:
+        where = item.get("containers", "Spark")
+        if any(overlap(where, other) for identity in identities for other in seen.get(identity, ())):
             return False
-        seen.update(identities)
+        for identity in identities:
+            seen.setdefault(identity, []).append(where)
         return True
 
     def path(item: Json) -> Any:
@@ -225,19 +229,31 @@ def without_doubles(block: Json) -> Json:
     def taint(item: Json) -> Any:
         return (item.get("key"), item.get("operator", "Equal"), item.get("value"), item.get("effect"))
 
-    kept = {
-        "secrets": lambda item: free(path(item), *of_type(item)),
-        "configMaps": lambda item: free(path(item)),
-        "volumes": lambda item: free(("volume", item["name"]), *map(path, item.get("mounts", []))),
-        "env": lambda item: free(("env", item["name"])),
-        "envFrom": lambda item: free(source(item)),
-        "tolerations": lambda item: free(taint(item)),
-        "imagePullSecrets": lambda item: free(("pull", item["name"])),
+    def volume(item: Json) -> bool:
+        item["mounts"] = [mount for mount in item.get("mounts", []) if free(mount, path(mount))]
+        return free({"containers": "All"}, ("volume", item["name"]))
+
+    kept: dict[str, Callable[[Json], bool]] = {
+        "secrets": lambda item: free(item, path(item), *of_type(item)),
+        "configMaps": lambda item: free(item, path(item)),
+        "volumes": volume,
+        "env": lambda item: free(item, ("env", item["name"])),
+        "envFrom": lambda item: free(item, source(item)),
+        "tolerations": lambda item: free(item, taint(item)),
+        "imagePullSecrets": lambda item: free(item, ("pull", item["name"])),
     }
     return {
-        field: [item for item in value if kept[field](item)] if field in kept else value
+        field: [item for item in copy.deepcopy(value) if kept[field](item)] if field in kept else value
         for field, value in block.items()
     }
+
+
+def overlap(one: Any, other: Any) -> bool:
+    """True if two values of `containers` can stand for one container by what a policy alone says."""
+    if "All" in (one, other) or one == other:
+        return True
+    names = [{"spark-kubernetes-driver"} if value == "Spark" else set(value) for value in (one, other)]
+    return bool(names[0] & names[1])
 
 
 blocks = stated(
