@@ -29,10 +29,6 @@ class Change(Protocol):
     def same_wish(self, other: Change) -> bool:
         """True if the other change wants the very same at this place."""
 
-    @property
-    def joins(self) -> bool:
-        """True if others may join text to what this change puts there."""
-
 
 View = ListView | MapView
 Edit = Callable[[Any, Any], None]
@@ -112,6 +108,14 @@ class Plan:
         if not any(place == identity and other == edit for other, place, _ in self.edits):
             self.edits.append((edit, identity, wanted))
 
+    def planned(self, view: ListView, identity: Hashable) -> int | None:
+        """The index of the edit that will write this item; None if there is none."""
+        writes = (view.add, view.replace)
+        for index, (edit, place, _) in enumerate(self.edits):
+            if place == identity and edit in writes:
+                return index
+        return None
+
     def stays(self, view: View, identity: Hashable, reason: Reason) -> Refusal:
         """What is there is somebody's and stays."""
         view.firm.add(identity)
@@ -145,8 +149,6 @@ class EnsureItem:
     """
 
     __slots__ = ("_canonical", "feature", "identity", "item", "owned_reason", "place")
-
-    joins = False
 
     def __init__(
         self,
@@ -228,8 +230,6 @@ class JoinEnv:
 
     __slots__ = ("feature", "name", "place", "separator", "value")
 
-    joins = True
-
     def __init__(
         self, name: str, value: str, separator: str, containers: str | Sequence[str] = "Spark"
     ) -> None:
@@ -240,8 +240,8 @@ class JoinEnv:
         self.place = _place(ENV, containers)
 
     def same_wish(self, other: Change) -> bool:
-        """Texts joined to one variable do not compete."""
-        return other.joins
+        """Texts joined to one variable do not compete, if the next pass can tell them apart again."""
+        return isinstance(other, JoinEnv) and other.separator == self.separator
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
@@ -259,9 +259,10 @@ class JoinEnv:
         refusal = plan.claim(view, name, self)
         if refusal is not None:
             return refusal
-        have = view.get(name)
+        planned = plan.planned(view, name)
+        have = view.get(name) if planned is None else plan.edits[planned][2]
         if have is None:
-            plan.edit_once(view.add, name, {"name": name, "value": self.value})
+            plan.edits.append((view.add, name, {"name": name, "value": self.value}))
             return None
         if ENV.owned(have):
             return plan.stays(view, name, Reason.SPARK_OWNS)
@@ -269,7 +270,11 @@ class JoinEnv:
             return plan.stays(view, name, Reason.NOT_JOINABLE)
         value = self._joined(text_of(have))
         if value is not None:
-            plan.edit_once(view.replace, name, {**have, "value": value})
+            item = {**have, "value": value}
+            if planned is None:
+                plan.edits.append((view.replace, name, item))
+            else:
+                plan.edits[planned] = (plan.edits[planned][0], name, item)
         return None
 
     def _joined(self, have: str) -> str | None:
@@ -286,8 +291,6 @@ class EnsureKey:
     """A key of a map of the pod (labels, annotations, nodeSelector) should have this value."""
 
     __slots__ = ("feature", "field", "key", "value")
-
-    joins = False
 
     def __init__(self, field: str, key: str, value: str) -> None:
         self.feature = ""

@@ -251,15 +251,15 @@ def _compile(policy: Policy, order: int) -> CompiledPolicy:
 def _features(policy: Policy, name: str, role: str) -> Iterable[Feature]:
     own: RoleBlock = getattr(policy.spec, role)
     for step in STEPS:
-        items = {
-            step.identity(item): (f"common.{step.field}{at}", item)
-            for at, item in _items(step, policy.spec.common)
-        }
-        for at, item in _items(step, own):
-            identity = step.identity(item)
-            items.pop(identity, None)  # the role's item wins, and stands where the role block has it
-            items[identity] = (f"{role}.{step.field}{at}", item)
-        for where, item in items.values():
+        # Within one block items of one identity are for different containers (lint), so all of them count.
+        ours = list(_items(step, own))
+        taken = {step.identity(item) for _, item in ours}
+        for at, item in _items(step, policy.spec.common):
+            if step.identity(item) not in taken:  # else the role's item wins
+                where = f"common.{step.field}{at}"
+                yield _feature(policy, f"{name} {where}", role, step, (where, item))
+        for at, item in ours:
+            where = f"{role}.{step.field}{at}"
             yield _feature(policy, f"{name} {where}", role, step, (where, item))
 
 
