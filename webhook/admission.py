@@ -153,7 +153,7 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
     decision.role = role
     before: dict[str, str | None] = {}
     if policies.read_labels:
-        labels, before = status.author_labels(labels, annotations)
+        labels, before = status.author_labels(labels, annotations, policies.read_labels)
     matching = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
     if matching:
         pod = SparkPod(raw, role, policies.namespace(namespace), dict(labels))
@@ -185,7 +185,11 @@ class _Admission:
     """Applying the matching policies to one pod."""
 
     def __init__(
-        self, pod: SparkPod, decision: Decision, read_labels: frozenset[str], before: dict[str, str | None]
+        self,
+        pod: SparkPod,
+        decision: Decision,
+        read_labels: Mapping[str, frozenset[str] | None],
+        before: dict[str, str | None],
     ) -> None:
         self.pod = pod
         self.plan = Plan(pod)

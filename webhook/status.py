@@ -23,19 +23,30 @@ Skipped = Mapping[CompiledPolicy, Mapping[Feature, Reason]]
 
 
 def author_labels(
-    labels: Mapping[str, str], annotations: Any
+    labels: Mapping[str, str], annotations: Any, written: Mapping[str, frozenset[str] | None]
 ) -> tuple[Mapping[str, str], dict[str, str | None]]:
     """The pod's labels as its author set them, and those of an earlier pass that differ: key -> value before.
 
     Selectors and placeholders see the author's labels in every pass, also when a policy of an earlier pass
-    (reinvocation) changed them. An author who forges the record only changes how their own labels are read.
+    (reinvocation) changed them. The record counts only for labels that now have a value which a policy
+    writes (`written`: key -> values, None for any): forging it hides no label that the author chose.
     """
     record = _decode(annotations).get("authorLabels")
     if not isinstance(record, dict):
         return labels, {}
-    before = {key: value for key, value in record.items() if value is None or isinstance(value, str)}
+    before = {
+        key: value
+        for key, value in record.items()
+        if (value is None or isinstance(value, str))
+        and key in written
+        and _by_policy(labels.get(key), written[key])
+    }
     restored = {key: value for key, value in {**labels, **before}.items() if value is not None}
     return restored, before
+
+
+def _by_policy(value: str | None, values: frozenset[str] | None) -> bool:
+    return value is not None and (values is None or value in values)
 
 
 def render(

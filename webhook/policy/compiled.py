@@ -148,7 +148,8 @@ class PolicySet:
 
     Attributes:
         own_namespace: where the webhook itself runs; its pods are never touched
-        read_labels: the pod labels that selectors and placeholders read and some policy may write
+        read_labels: the pod labels that selectors and placeholders read and some policy writes, with the
+            values that it may write; None: one with a placeholder, so any
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class PolicySet:
         cluster: Sequence[tuple[selectors.Matches | None, CompiledPolicy]],
         by_namespace: Mapping[str, Sequence[CompiledPolicy]],
         namespaces: Mapping[str, Namespace],
-        read_labels: frozenset[str],
+        read_labels: Mapping[str, frozenset[str] | None],
         own_namespace: str,
     ) -> None:
         self.own_namespace = own_namespace
@@ -210,7 +211,7 @@ def compile_policies(
     cluster: list[tuple[selectors.Matches | None, CompiledPolicy]] = []
     by_namespace: dict[str, list[CompiledPolicy]] = {}
     read: set[str] = set()
-    written: set[str] = set()
+    written: dict[str, set[str]] = {}
     for order, policy in enumerate(ordered):
         compiled = _compile(policy, order)
         if policy.namespace is None:
@@ -219,8 +220,14 @@ def compile_policies(
             by_namespace.setdefault(policy.namespace, []).append(compiled)
         read |= selectors.keys(policy.spec.match.podSelector) | _read_labels(policy)
         for block in (policy.spec.common, policy.spec.driver, policy.spec.executor):
-            written |= set(block.labels)
-    return PolicySet(cluster, by_namespace, namespaces or {}, frozenset(read & written), own_namespace)
+            for key, value in block.labels.items():
+                written.setdefault(key, set()).add(value)
+    read_labels = {key: _known(written[key]) for key in read & set(written)}
+    return PolicySet(cluster, by_namespace, namespaces or {}, read_labels, own_namespace)
+
+
+def _known(values: set[str]) -> frozenset[str] | None:
+    return None if any(map(placeholders.present, values)) else frozenset(values)
 
 
 def _compile(policy: Policy, order: int) -> CompiledPolicy:
