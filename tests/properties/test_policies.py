@@ -6,7 +6,7 @@ import copy
 import random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonpointer import JsonPointer
 
@@ -123,14 +123,32 @@ def test_a_second_pass_changes_nothing(documents: list[Json], review: Json, seed
 def sidecar_is_harmless(documents: list[Json], outcome: door.Outcome) -> bool:
     """False if a policy asks for something in the new container, or if it hides which one is Spark's."""
     text = to_yaml(documents)
-    if "All" in text or corpus.SIDECAR in text:
-        return False
+    return "All" not in text and corpus.SIDECAR not in text and knows_sparks_container(outcome)
+
+
+def knows_sparks_container(outcome: door.Outcome) -> bool:
+    """True if Spark's container is known by more than being the only one."""
     role = outcome.before["metadata"]["labels"].get("spark-role", "")
     return any(
         container["name"] in spark.CONTAINER_NAMES.get(role, ())
         or any(item["name"] == spark.MARKER_ENV.get(role) for item in container.get("env") or [])
         for container in outcome.before["spec"]["containers"]
     )
+
+
+@given(policy_sets, pods.requests())
+def test_a_sidecar_that_came_later_gets_its_share(documents: list[Json], review: Json) -> None:
+    policies = door.policy_set(to_yaml(documents))
+    first = door.admit(review, policies)
+    assume(knows_sparks_container(first) and corpus.SIDECAR not in to_yaml(documents))
+
+    with_sidecar = corpus.with_sidecar(first.after)
+    second = door.admit(door.again(first, review, with_sidecar), policies)
+
+    for operation in second.operations:
+        assert operation["path"].startswith("/spec/containers/0/") or operation["path"] == door.STATUS_PATH
+    assert second.decision.allowed is first.decision.allowed
+    assert door.admit(door.again(second, review), policies).operations == []
 
 
 @given(policy_sets, pods.requests(), st.randoms(use_true_random=False))
