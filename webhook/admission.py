@@ -13,10 +13,11 @@ from typing import Any
 from webhook import spark, status
 from webhook.changes import EnsureKey, Plan, Refusal
 from webhook.patch import Operation
-from webhook.pod import MalformedPod, SparkPod
+from webhook.pod import SparkPod
 from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet
 from webhook.policy.placeholders import MissingValue
 from webhook.reasons import Reason
+from webhook.views import MalformedPod
 
 __all__ = ["Decision", "Finding", "MalformedPod", "admit"]
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
-from webhook.pod import ListView, MapView, Place, SparkPod, text_of
+from webhook.pod import Place, SparkPod
 from webhook.reasons import Reason
+from webhook.views import ListView, MapView, text_of
 
 MAX_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object together (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""

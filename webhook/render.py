@@ -14,9 +14,8 @@ from typing import Any, Literal
 import jsonpatch
 
 from webhook import review, show
-from webhook.admission import Decision, admit
+from webhook.admission import Decision, MalformedPod, admit
 from webhook.namespaces import Namespace
-from webhook.pod import MalformedPod
 from webhook.policy.compiled import compile_policies
 from webhook.policy.load import Loaded
 
