@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
+import os
+import queue
+import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +22,8 @@ import orjson
 
 FORMATS = ("json", "text")
 LEVELS = ("debug", "info", "warning", "error")
+_STDERR = 2
+_TEXTS_WAITING = 256  # for a reader of stderr that is slow
 _WRITE_AFTER = 0.2  # seconds; a write of its own costs as much as the whole line
 
 
@@ -39,9 +44,49 @@ def frames(error: BaseException) -> str:
     return "caused by ".join(parts).rstrip()
 
 
-def set_up(log_format: str, level: str) -> None:
-    """Send all log records of this process to stderr. `log_format` and `level` are of FORMATS and LEVELS."""
-    handler = logging.StreamHandler(sys.stderr)
+class Stream:
+    """stderr, written by a thread of its own: who does not read it stops the log, and not the server.
+
+    Texts that it has no room for are dropped; their number is told once there is room again.
+    """
+
+    def __init__(self) -> None:
+        self._texts: queue.Queue[str | None] = queue.Queue(_TEXTS_WAITING)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Take whole lines; never waits."""
+        try:
+            if self._dropped:
+                self._texts.put_nowait(f"{self._dropped} texts of this log were dropped: nobody read it\n")
+                self._dropped = 0
+            self._texts.put_nowait(text)
+        except queue.Full:
+            self._dropped += 1
+
+    def flush(self) -> None:
+        """For logging.StreamHandler; the thread flushes each text."""
+
+    def close(self) -> None:
+        """Write what waits, for a second at most."""
+        with suppress(queue.Full):
+            self._texts.put_nowait(None)
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        # Not by sys.stderr: its lock would be held while nobody reads, and the process could not end.
+        while (text := self._texts.get()) is not None:
+            rest = text.encode(errors="backslashreplace")
+            with suppress(OSError):  # closed: there is nobody to tell
+                while rest:
+                    rest = rest[os.write(_STDERR, rest) :]
+
+
+def set_up(log_format: str, level: str, stream: Stream) -> None:
+    """Send all log records of this process there. `log_format` and `level` are of FORMATS and LEVELS."""
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(_Formatter(_json if log_format == "json" else _text))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -58,9 +103,11 @@ class AdmissionLog:
 
     Args:
         log_format, level: of FORMATS and LEVELS
+        stream: takes the lines
     """
 
-    def __init__(self, log_format: str, level: str) -> None:
+    def __init__(self, log_format: str, level: str, stream: Stream) -> None:
+        self._stream = stream
         self._render = _json if log_format == "json" else _text
         self._level = logging.getLevelNamesMapping()[level.upper()]
         self._lines: list[str] = []
@@ -80,8 +127,7 @@ class AdmissionLog:
         """Write what there is."""
         if self._lines:
             self._lines.append("")
-            sys.stderr.write("\n".join(self._lines))
-            sys.stderr.flush()
+            self._stream.write("\n".join(self._lines))
             self._lines.clear()
 
 

@@ -74,30 +74,34 @@ class _Unusable(Exception):
 
 def run(options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT. Returns the process's exit code: 0, or 2 for unusable options."""
-    logs.set_up(options.log_format, options.log_level)
     # An admission makes a thousand objects and no cycle; reference counts free them. Look for cycles rarely.
     gc.set_threshold(50_000, 20, 20)
-    return uvloop.run(serve(options))
+    stream = logs.Stream()
+    logs.set_up(options.log_format, options.log_level, stream)
+    try:
+        return uvloop.run(serve(options, stream))
+    finally:
+        stream.close()
 
 
-async def serve(options: ServeOptions) -> int:
-    """As `run`, on the running event loop."""
+async def serve(options: ServeOptions, stream: logs.Stream) -> int:
+    """As `run`, on the running event loop, with the log already set up to go to the stream."""
     asyncio.get_running_loop().set_exception_handler(_unexpected)
     try:
         with _certificate_files(options) as (certificate, key):
-            await _serve(options, ServingCertificate(certificate, key))
+            await _serve(options, ServingCertificate(certificate, key), stream)
     except (_Unusable, UnusableCertificate) as error:
         print(f"spark-webhook serve: {error}", file=sys.stderr)
         return _UNUSABLE
     return 0
 
 
-async def _serve(options: ServeOptions, certificate: ServingCertificate) -> None:
+async def _serve(options: ServeOptions, certificate: ServingCertificate, stream: logs.Stream) -> None:
     if not options.policies.is_dir():
         raise _Unusable(f"--policies {options.policies}: there is no such directory")
     stopping = _signals()
     metrics, health = Metrics(), Health(certificate)
-    admissions = logs.AdmissionLog(options.log_format, options.log_level)
+    admissions = logs.AdmissionLog(options.log_format, options.log_level, stream)
     reviewer = Reviewer(metrics, admissions)
     server = MutateServer(reviewer.answer, health.why_not_serving, metrics, Limits(body=options.max_body))
     source = DirectorySource(

@@ -283,3 +283,19 @@ def test_a_certificate_is_replaced_without_losing_a_connection(policies: Path, t
         wait_for(lambda: "spark_webhook_certificate_broken 1.0" in server.probe("/metrics"))
         assert "the newest files can't be used" in server.probe("/readyz")
         assert renewed()
+
+
+def test_a_log_that_nobody_reads_does_not_stop_the_server(tmp_path: Path) -> None:
+    folder, pipe = tmp_path / "policies", tmp_path / "log"
+    folder.mkdir()
+    (folder / "policy.yaml").write_text(policy("one", "ONE"))
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with RunningServer(folder, log=pipe) as server, Connection(server.port, server.ca) as connection:
+            # some 300 bytes of log each, and a pipe takes 64 KiB
+            for _ in range(1000):
+                assert connection.ask(request(body())).code == 200
+            assert probe(server, "/healthz") == (200, "ok\n")
+    finally:
+        os.close(reader)

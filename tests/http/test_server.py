@@ -79,12 +79,14 @@ def test_our_own_fault_is_a_500_that_shows_nothing(tmp_path: Path, capfd: pytest
         except KeyError as error:
             raise ValueError(body.decode()) from error
 
-    logs.set_up("json", "info")
+    stream = logs.Stream()
+    logs.set_up("json", "info", stream)
     with serving(tmp_path, answer) as server, Connection(server.port, server.ca) as connection:
         failed = connection.ask(request(b"another value of the pod"))
         assert (failed.code, failed.json["kind"], failed.json["reason"]) == (500, "Status", "InternalError")
         assert connection.ask(request(b"and again")).code == 500, "the connection stays"
         assert server.metric("spark_webhook_http_errors_total", code="500") == 2
+    stream.close()
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert [line["level"] for line in lines] == ["error", "error"], "one line each"
     assert lines[0]["error_id"] in failed.json["message"]
