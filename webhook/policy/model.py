@@ -182,7 +182,7 @@ class EnvItem(ContainerItem):
     def _consistent(self) -> Self:
         if self.value is not None and self.valueFrom is not None:
             raise fault("value and valueFrom exclude each other: remove one", "valueFrom")
-        if self.join is not None and self.value is None:
+        if self.join is not None and not self.value:
             raise fault("join needs a value: only a literal can be joined to the author's", "join")
         return self
 
