@@ -98,21 +98,23 @@ def _policies(role: str, policies: Sequence[CompiledPolicy], skipped: Skipped, r
         else policy.applied[role]
         for policy in policies
     ]
-    if sum(map(len, parts)) + len(parts) + 20 > room:
+    if _size(parts) > room:
         parts = [
             orjson.dumps(_entry(policy, role, skipped[policy], names=False))
             if policy in skipped
             else policy.applied_count[role]
             for policy in policies
         ]
-    kept, used = 0, 40
-    for part in parts:
-        used += len(part) + 1
-        if used > room:
-            break
-        kept += 1
-    more = b"" if kept == len(parts) else b',"more":%d' % (len(parts) - kept)
-    return b'{"policies":[' + b",".join(parts[:kept]) + b"]" + more
+    kept = list(parts)
+    while kept and _size(kept) > room:
+        kept.pop()
+    more = b"" if len(kept) == len(parts) else b',"more":%d' % (len(parts) - len(kept))
+    return b'{"policies":[' + b",".join(kept) + b"]" + more
+
+
+def _size(parts: Sequence[bytes]) -> int:
+    """Bytes of a list of entries at most, with all that stands around them."""
+    return sum(map(len, parts)) + len(parts) + 40
 
 
 def _entry(
