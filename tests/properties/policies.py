@@ -159,8 +159,10 @@ env_names = pick(*ENV_NAMES)
 literal_env = st.fixed_dictionaries({"name": env_names, "value": pick(*TEXTS)})
 reference_env = st.fixed_dictionaries({"name": env_names, "valueFrom": references})
 env = st.one_of(
+    st.fixed_dictionaries({"name": env_names, "value": pick(*TEXTS)}, optional=in_containers),
     st.fixed_dictionaries(
-        {"name": env_names, "value": pick(*TEXTS)}, optional={**in_containers, "join": pick(" ", ":", ",")}
+        {"name": env_names, "value": pick(*filter(None, TEXTS)), "join": pick(" ", ":", ",")},
+        optional=in_containers,
     ),
     st.fixed_dictionaries({"name": env_names, "valueFrom": references}, optional=in_containers),
 )
