@@ -1,0 +1,141 @@
+"""Calls to the API server: JSON in, JSON out, on the connections of `kubernetes.aio`.
+
+It must never build typed objects (they are slow and lose unknown fields), never retry by itself, and never
+put the body of a request or an answer into a message: a Secret may be in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+import orjson
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+
+JSON = "application/json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+APPLY = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+FIELD_MANAGER = "spark-webhook"
+
+_CALL_SECONDS, _CONNECT_SECONDS = 10.0, 5.0
+_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+
+
+class UnusableConfiguration(Exception):
+    """There is no way to reach an API server; `str()` says what is missing."""
+
+
+class KubeError(Exception):
+    """A call that failed. `status` is the HTTP status, 0 without an answer; `str()` is for humans."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class KubeClient:
+    """A client of one API server. Close it on the loop that made it."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._api = ApiClient(configuration)
+        self._api.user_agent = "spark-webhook"
+        self.host: str = configuration.host
+
+    @classmethod
+    async def connect(cls, kubeconfig: Path | None) -> Self:
+        """By this file, else as the pod's service account, else by $KUBECONFIG or ~/.kube/config.
+
+        Nothing is sent yet. Raises UnusableConfiguration.
+        """
+        configuration = Configuration()
+        try:
+            if kubeconfig is None and os.environ.get(_IN_CLUSTER):
+                load_incluster_config(client_configuration=configuration)
+            else:
+                file = str(kubeconfig) if kubeconfig else None
+                await load_kube_config(config_file=file, client_configuration=configuration)
+            return cls(configuration)
+        except ConfigException as error:
+            raise UnusableConfiguration(str(error)) from None
+        except (OSError, ValueError) as error:
+            raise UnusableConfiguration(f"{kubeconfig or 'the kubeconfig'}: {error}") from None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        seconds: float = _CALL_SECONDS,
+    ) -> Any:
+        """The decoded answer. Raises KubeError unless the API server says it was done."""
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=_CONNECT_SECONDS)
+        async with self._request(method, path, query, body, content_type, accept, timeout) as response:
+            return orjson.loads(await response.read())
+
+    async def apply(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Server-side apply of exactly the fields in `body`, which become this webhook's own."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return await self.call("PATCH", path, query=query, body=body, content_type=APPLY)
+
+    @asynccontextmanager
+    async def lines(
+        self, path: str, *, query: Mapping[str, str], accept: str, silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of an answer without end; KubeError after so many seconds without any."""
+        timeout = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_read=silence)
+        async with self._request("GET", path, query, None, JSON, accept, timeout) as response:
+            yield response.content
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._api.close()
+
+    @asynccontextmanager
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        content_type: str,
+        accept: str,
+        timeout: aiohttp.ClientTimeout,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer with a good status; whatever goes wrong while it is used becomes a KubeError."""
+        try:
+            request = await self._api.param_serialize(
+                method,
+                path,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": accept, "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            response = (await self._api.call_api(*request, _request_timeout=timeout)).response
+            async with response:
+                if response.status >= 400:
+                    raise KubeError(response.status, _said(response.status, await response.read()))
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, ConfigException) as error:
+            # ValueError: a line or a body that is no JSON, or that is too long
+            raise KubeError(0, f"{type(error).__name__}: {error}" if str(error) else "no answer in time") from None
+
+
+def _said(status: int, body: bytes) -> str:
+    """The message of a Status object."""
+    try:
+        message = orjson.loads(body)["message"]
+    except (orjson.JSONDecodeError, TypeError, KeyError):
+        return f"HTTP {status}"
+    return f"HTTP {status}: {message}"
