@@ -79,8 +79,9 @@ class KubeClient:
         seconds: float = _CALL_SECONDS,
     ) -> Any:
         """The decoded answer. Raises KubeError unless the API server says it was done."""
-        timeout = aiohttp.ClientTimeout(total=seconds, connect=_CONNECT_SECONDS)
-        async with self._request(method, path, query, body, content_type, accept, timeout) as response:
+        limits = aiohttp.ClientTimeout(total=seconds, connect=_CONNECT_SECONDS)
+        headers = {"Accept": accept, "Content-Type": content_type}
+        async with self._request(method, path, query, headers, limits, body=body) as response:
             return orjson.loads(await response.read())
 
     async def apply(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -93,9 +94,9 @@ class KubeClient:
         self, path: str, *, query: Mapping[str, str], accept: str, silence: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The lines of an answer without end; KubeError after so many seconds without any."""
-        timeout = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_read=silence)
-        async with self._request("GET", path, query, None, JSON, accept, timeout) as response:
-            yield response.content
+        limits = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_read=silence)
+        async with self._request("GET", path, query, {"Accept": accept}, limits) as response:
+            yield aiter(response.content)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -107,10 +108,10 @@ class KubeClient:
         method: str,
         path: str,
         query: Mapping[str, str] | None,
-        body: Any,
-        content_type: str,
-        accept: str,
-        timeout: aiohttp.ClientTimeout,
+        headers: dict[str, str],
+        limits: aiohttp.ClientTimeout,
+        *,
+        body: Any = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with a good status; whatever goes wrong while it is used becomes a KubeError."""
         try:
@@ -118,18 +119,19 @@ class KubeClient:
                 method,
                 path,
                 query_params=list((query or {}).items()),
-                header_params={"Accept": accept, "Content-Type": content_type},
+                header_params=headers,
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            response = (await self._api.call_api(*request, _request_timeout=timeout)).response
-            async with response:
+            answer = await self._api.call_api(*request, _request_timeout=limits)
+            async with answer.response as response:
                 if response.status >= 400:
                     raise KubeError(response.status, _said(response.status, await response.read()))
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, ConfigException) as error:
             # ValueError: a line or a body that is no JSON, or that is too long
-            raise KubeError(0, f"{type(error).__name__}: {error}" if str(error) else "no answer in time") from None
+            said = f"{type(error).__name__}: {error}" if str(error) else "no answer in time"
+            raise KubeError(0, said) from None
 
 
 def _said(status: int, body: bytes) -> str:

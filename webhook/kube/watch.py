@@ -170,7 +170,9 @@ class Watch(Generic[T]):
         self._on_connection(False)
         if problem != self.problem:
             self.problem = problem
-            _log.warning("can't watch, trying again", extra=fields(resource=self.resource.name, problem=problem))
+            _log.warning(
+                "can't watch, trying again", extra=fields(resource=self.resource.name, problem=problem)
+            )
 
 
 def _key(item: Object) -> str:
