@@ -12,7 +12,7 @@ from typing import Any
 
 from webhook import spark
 from webhook.defaults import mount_path
-from webhook.policy import messages
+from webhook.policy import messages, positions
 from webhook.policy.model import CLUSTER_KIND, NAMESPACED_KIND
 from webhook.policy.positions import Fault, Node, Path
 
@@ -103,10 +103,10 @@ def _doubled(root: Node, prefix: Path, entries: Iterable[_Entry]) -> Iterator[Fa
         if first is None:
             others.append(entry)
             continue
-        line = messages.fault(root, (*prefix, *first.path), "").line
-        yield messages.fault(
-            root, (*prefix, *entry.path), f"{entry.what} is already on line {line}: remove one of them"
-        )
+        there = messages.fault(root, (*prefix, *first.path), "")
+        where = f"on line {there.line}" if there.line else f"in {positions.show(there.path)}"
+        message = f"{entry.what} is already {where}: remove one of them"
+        yield messages.fault(root, (*prefix, *entry.path), message)
 
 
 def overlap(one: Any, other: Any) -> bool:

@@ -14,7 +14,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from webhook.namespaces import Namespace
-from webhook.policy import lint, messages, notes, positions
+from webhook.policy import messages, notes, positions
+from webhook.policy.check import check
 from webhook.policy.model import API_VERSION, CLUSTER_KIND, NAMESPACED_KIND, Metadata, Policy
 from webhook.policy.positions import Fault, Node
 from webhook.policy.values import FixedDnsLabel
@@ -158,8 +159,8 @@ class _Loader:
         if unknown := _unknown_kind(node):
             return self._report([unknown], prefix)
         inside = {fault.path[len(prefix) :] for fault in syntax if fault.path[: len(prefix)] == prefix}
-        check = self._namespace if kind == "Namespace" else self._policy
-        return self._report(check(node, inside), prefix)
+        take = self._namespace if kind == "Namespace" else self._policy
+        return self._report(take(node, inside), prefix)
 
     def _list(self, prefix: positions.Path, node: Node, syntax: list[Fault]) -> None:
         children = node.children if isinstance(node.children, dict) else {}
@@ -184,19 +185,13 @@ class _Loader:
 
     def _policy(self, node: Node, syntax: set[positions.Path]) -> list[Fault]:
         """The faults of a policy, which is kept if there are none; `syntax` are the paths of its own."""
-        found = [fault for fault in lint.empty(node) if fault.path not in syntax]
-        known = syntax | {fault.path for fault in found}
-        found += self._defined_before(node)
-        found += lint.errors(node, self.allowed)
-        try:
-            policy = Policy.model_validate(node.value)
-        except ValidationError as error:
-            return found + [fault for fault in messages.faults(error, node) if fault.path not in known]
-        if not (found or syntax):
+        policy, found = check(node, self.allowed, syntax)
+        doubled = list(self._defined_before(node))
+        if policy is not None and not doubled:
             file = len(self.files) - 1
             self.policies.append((file, node, policy))
             self.notes += ((file, messages.fault(node, note.path, note.message)) for note in notes.of(policy))
-        return found
+        return found + doubled
 
     def _defined_before(self, node: Node) -> Iterator[Fault]:
         metadata = node.value.get("metadata")

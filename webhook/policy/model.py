@@ -319,6 +319,8 @@ class Policy(Model):
     kind: Literal["ClusterSparkPodPolicy", "SparkPodPolicy"]
     metadata: Metadata
     spec: PolicySpec = PolicySpec()
+    # Of an object that was read from a cluster; never looked at.
+    status: dict[str, Any] = {}
 
     @property
     def name(self) -> str:
