@@ -1,4 +1,4 @@
-"""One policy document: the checked policy, or everything that is wrong with it. The same for files and objects.
+"""One policy document, from a file or the cluster: the checked policy, or everything that is wrong with it.
 
 It never raises for what a document holds, and never shows a value.
 """

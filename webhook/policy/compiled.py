@@ -92,16 +92,22 @@ class CompiledPolicy:
         name: `name` of a cluster policy, `namespace/name` of a namespaced one
         short_name: the name alone, as the exclude annotation gives it
         hash: of the whole spec: another content has another hash
-        order: position among all policies; the first ones win
+        namespace: the only one it is for; None: those that `namespaces` matches
+        namespaces: the namespace selector; None: all
+        precedence: the lowest one wins
         features: by role, in the order of the steps
         applied: by role, the status entry if all features are in effect, as JSON
         applied_count: the same, with their number instead of their names
+        reads: the pod labels that its selector and its placeholders read
+        writes: the labels that it writes, with the values; one with a placeholder is any
     """
 
     name: str
     short_name: str
     hash: str
-    order: int
+    namespace: str | None
+    namespaces: selectors.Matches | None
+    precedence: tuple[int, str, str]
     mandatory: bool
     atomic: bool
     matches: selectors.Matches | None
@@ -109,6 +115,8 @@ class CompiledPolicy:
     features: Mapping[str, tuple[Feature, ...]]
     applied: Mapping[str, bytes]
     applied_count: Mapping[str, bytes]
+    reads: frozenset[str]
+    writes: Mapping[str, frozenset[str]]
 
 
 class _NamespacePolicies:
@@ -135,40 +143,63 @@ class _NamespacePolicies:
                     if policy.matches is None or policy.matches(labels):
                         found.append(policy)
             if len(found) > before:
-                found.sort(key=_order)
+                found.sort(key=_precedence)
         return found
 
 
-def _order(policy: CompiledPolicy) -> int:
-    return policy.order
+def _precedence(policy: CompiledPolicy) -> tuple[int, str, str]:
+    return policy.precedence
 
 
 class PolicySet:
-    """All policies of an installation. Make one with `compile_policies`.
+    """All policies of an installation, in force together. Their order in the argument means nothing.
+
+    Args:
+        policies: compiled ones
+        namespaces: what is known of namespaces, by name
+        own_namespace: where the webhook itself runs; its pods are never touched
+        all_namespaces: `namespaces` has all of the cluster; else one that is not there has just its name
+        before: the set that this one follows; what it worked out for namespaces that are as they were is kept
+            if the policies are the same
 
     Attributes:
-        own_namespace: where the webhook itself runs; its pods are never touched
         read_labels: the pod labels that selectors and placeholders read and some policy writes, with the
             values that it may write; None: one with a placeholder, so any
     """
 
     def __init__(
         self,
-        cluster: Sequence[tuple[selectors.Matches | None, CompiledPolicy]],
-        by_namespace: Mapping[str, Sequence[CompiledPolicy]],
-        namespaces: Mapping[str, Namespace],
-        read_labels: Mapping[str, frozenset[str] | None],
-        own_namespace: str,
+        policies: Iterable[CompiledPolicy],
+        namespaces: Mapping[str, Namespace] | None = None,
+        own_namespace: str = "spark-webhook",
+        *,
+        all_namespaces: bool = False,
+        before: PolicySet | None = None,
     ) -> None:
         self.own_namespace = own_namespace
-        self.read_labels = read_labels
-        self._cluster = cluster
-        self._by_namespace = by_namespace
-        self._namespaces = namespaces
+        self._policies = tuple(policies)
+        self._namespaces = namespaces or {}
+        self._all_namespaces = all_namespaces
+        self._cluster = [policy for policy in self._policies if policy.namespace is None]
+        self._by_namespace: dict[str, list[CompiledPolicy]] = {}
+        for policy in self._policies:
+            if policy.namespace is not None:
+                self._by_namespace.setdefault(policy.namespace, []).append(policy)
         self._cache: dict[str, _NamespacePolicies] = {}
+        if before is None or before._policies != self._policies:
+            self.read_labels = _read_labels(self._policies)
+            return
+        self.read_labels = before.read_labels
+        for name, known in before._cache.items():
+            if self._namespaces.get(name) is known.namespace:
+                self._cache[name] = known
 
     def __len__(self) -> int:
-        return len(self._cluster) + sum(map(len, self._by_namespace.values()))
+        return len(self._policies)
+
+    def knows(self, namespace: str) -> bool:
+        """False for a namespace that should be known and is not (yet)."""
+        return not self._all_namespaces or namespace in self._namespaces
 
     def namespace(self, name: str) -> Namespace:
         """What is known of a namespace; of an unknown one just its name."""
@@ -183,10 +214,12 @@ class PolicySet:
         if found is None:
             namespace = self._namespaces.get(name) or Namespace(name)
             policies = [
-                policy for matches, policy in self._cluster if matches is None or matches(namespace.labels)
+                policy
+                for policy in self._cluster
+                if policy.namespaces is None or policy.namespaces(namespace.labels)
             ]
             policies += self._by_namespace.get(name, ())
-            found = _NamespacePolicies(namespace, sorted(policies, key=_order))
+            found = _NamespacePolicies(namespace, sorted(policies, key=_precedence))
             if len(self._cache) >= _MAX_CACHED_NAMESPACES:
                 self._cache.clear()
             self._cache[name] = found
@@ -198,44 +231,35 @@ def compile_policies(
     namespaces: Mapping[str, Namespace] | None = None,
     own_namespace: str = "spark-webhook",
 ) -> PolicySet:
-    """Compile policies for admissions. Their order in the argument means nothing.
+    """The set of valid policies (webhook.policy.load) with their namespaces."""
+    return PolicySet(map(compile_policy, policies), namespaces, own_namespace)
 
-    Args:
-        policies: valid policies (webhook.policy.load)
-        namespaces: what is known of namespaces, by name
-        own_namespace: where the webhook runs
-    """
-    ordered = sorted(
-        policies, key=lambda policy: (-policy.spec.priority, policy.namespace or "", policy.name)
-    )
-    cluster: list[tuple[selectors.Matches | None, CompiledPolicy]] = []
-    by_namespace: dict[str, list[CompiledPolicy]] = {}
+
+def _read_labels(policies: Iterable[CompiledPolicy]) -> dict[str, frozenset[str] | None]:
     read: set[str] = set()
     written: dict[str, set[str]] = {}
-    for order, policy in enumerate(ordered):
-        compiled = _compile(policy, order)
-        if policy.namespace is None:
-            cluster.append((selectors.compile_selector(policy.spec.match.namespaceSelector), compiled))
-        else:
-            by_namespace.setdefault(policy.namespace, []).append(compiled)
-        read |= selectors.keys(policy.spec.match.podSelector) | _read_labels(policy)
-        for block in (policy.spec.common, policy.spec.driver, policy.spec.executor):
-            for key, value in block.labels.items():
-                written.setdefault(key, set()).add(value)
-    read_labels = {key: _known(written[key]) for key in read & set(written)}
-    return PolicySet(cluster, by_namespace, namespaces or {}, read_labels, own_namespace)
+    for policy in policies:
+        read |= policy.reads
+        for key, found in policy.writes.items():
+            written.setdefault(key, set()).update(found)
+    return {key: _known(written[key]) for key in read & set(written)}
 
 
 def _known(values: set[str]) -> frozenset[str] | None:
     return None if any(map(placeholders.present, values)) else frozenset(values)
 
 
-def _compile(policy: Policy, order: int) -> CompiledPolicy:
+def compile_policy(policy: Policy) -> CompiledPolicy:
+    """All of a valid policy that can be decided without a pod and without other policies."""
     spec = policy.spec
     name = policy.name if policy.namespace is None else f"{policy.namespace}/{policy.name}"
-    content = orjson.dumps(spec.model_dump(exclude_unset=True, mode="json"), option=orjson.OPT_SORT_KEYS)
-    digest = hashlib.sha256(content).hexdigest()[:8]
+    dumped = spec.model_dump(exclude_unset=True, mode="json")
+    digest = hashlib.sha256(orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
     features = {role: tuple(_features(policy, name, role)) for role in _ROLES}
+    writes: dict[str, set[str]] = {}
+    for block in (spec.common, spec.driver, spec.executor):
+        for key, value in block.labels.items():
+            writes.setdefault(key, set()).add(value)
 
     def entry(applied: Any) -> bytes:
         return orjson.dumps({"name": name, "hash": digest, "applied": applied})
@@ -244,7 +268,9 @@ def _compile(policy: Policy, order: int) -> CompiledPolicy:
         name=name,
         short_name=policy.name,
         hash=digest,
-        order=order,
+        namespace=policy.namespace,
+        namespaces=selectors.compile_selector(spec.match.namespaceSelector),
+        precedence=(-spec.priority, policy.namespace or "", policy.name),
         mandatory=spec.mandatory,
         atomic=spec.atomic,
         matches=selectors.compile_selector(spec.match.podSelector),
@@ -252,6 +278,11 @@ def _compile(policy: Policy, order: int) -> CompiledPolicy:
         features=features,
         applied={role: entry([item.subject for item in items]) for role, items in features.items()},
         applied_count={role: entry(len(items)) for role, items in features.items()},
+        reads=frozenset(
+            selectors.keys(spec.match.podSelector)
+            | {key for kind, key in placeholders.names(dumped) if kind == "POD_LABEL"}
+        ),
+        writes={key: frozenset(values) for key, values in writes.items()},
     )
 
 
@@ -298,8 +329,3 @@ def _asked(feature_id: str, changes: Sequence[Change]) -> Sequence[Change]:
     for change in changes:
         change.feature = feature_id
     return changes
-
-
-def _read_labels(policy: Policy) -> set[str]:
-    dumped = policy.spec.model_dump(exclude_unset=True, mode="json")
-    return {key for name, key in placeholders.names(dumped) if name == "POD_LABEL"}
