@@ -31,7 +31,7 @@ class Issued:
 def issue(
     authority: str, names: Sequence[str], addresses: Sequence[str], lifetime: datetime.timedelta
 ) -> Issued:
-    """A new authority of this common name and a certificate for these DNS names (at least one) and IP addresses."""
+    """A new authority of this common name; a certificate for DNS names (at least one) and IP addresses."""
     now = datetime.datetime.now(datetime.UTC)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = _name(authority)

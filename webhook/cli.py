@@ -40,9 +40,30 @@ def main() -> None:
 @main.command()
 @click.option(
     "--policies",
-    required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Directory of policies and Namespace documents; it is watched.",
+)
+@click.option("--kube", is_flag=True, help="Take policies and namespaces from the cluster's own objects.")
+@click.option("--kubeconfig", type=_FILE, help="With --kube. Default: the pod's account, then $KUBECONFIG.")
+@click.option(
+    "--tls-secret",
+    default="",
+    metavar="NAME",
+    help="With --kube: a Secret of the own namespace for the certificate; if it is empty, one is made.",
+)
+@click.option(
+    "--service",
+    default="spark-webhook",
+    show_default=True,
+    metavar="NAME",
+    help="With --tls-secret: the Service that the certificate is for.",
+)
+@click.option(
+    "--webhook-configuration",
+    default="spark-webhook",
+    show_default=True,
+    metavar="NAME",
+    help="With --tls-secret: the MutatingWebhookConfiguration whose caBundle is written.",
 )
 @click.option("--tls-cert", type=_FILE, help="Certificate chain, PEM; without one, a throwaway is made.")
 @click.option("--tls-key", type=_FILE, help="Its private key, PEM.")
@@ -73,9 +94,15 @@ def main() -> None:
     metavar="SECONDS",
     help="After SIGTERM, how long requests are still taken while /readyz already fails.",
 )
+@click.option("--reuse-port", is_flag=True, help="Share address and port with other such processes.")
 def serve(
     *,
-    policies: Path,
+    policies: Path | None,
+    kube: bool,
+    kubeconfig: Path | None,
+    tls_secret: str,
+    service: str,
+    webhook_configuration: str,
     tls_cert: Path | None,
     tls_key: Path | None,
     host: str,
@@ -85,16 +112,24 @@ def serve(
     log_format: str,
     log_level: str,
     shutdown_delay: float,
+    reuse_port: bool,
 ) -> None:
-    """Answers the API server's admission reviews over HTTPS."""
+    """Answers the API server's admission reviews over HTTPS, by policies of a directory or of the cluster."""
+    if kube == (policies is not None):
+        raise click.UsageError("where are the policies? give --policies DIRECTORY, or --kube")
+    if (kubeconfig or tls_secret) and not kube:
+        raise click.UsageError("--kubeconfig and --tls-secret go with --kube")
+    if tls_secret and (tls_cert or tls_key):
+        raise click.UsageError("the certificate is either in --tls-secret or in --tls-cert and --tls-key")
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key go together: give both, or none for a throwaway")
-    from webhook.serve import ServeOptions, run
+    from webhook.serve import KubeOptions, ServeOptions, run
 
     sys.exit(
         run(
             ServeOptions(
                 policies=policies,
+                kube=KubeOptions(kubeconfig, tls_secret, service, webhook_configuration) if kube else None,
                 tls_cert=tls_cert,
                 tls_key=tls_key,
                 host=host,
@@ -104,6 +139,7 @@ def serve(
                 log_format=log_format,
                 log_level=log_level,
                 shutdown_delay=shutdown_delay,
+                reuse_port=reuse_port,
             )
         )
     )

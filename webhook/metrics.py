@@ -62,6 +62,17 @@ class Metrics:
             "1 while the newest policies are invalid and an older set is in force, or none",
             registry=self.registry,
         )
+        self.policies_invalid = Gauge(
+            "spark_webhook_policies_invalid",
+            "Policy objects that are not in force, since they are invalid",
+            registry=self.registry,
+        )
+        self._watches = Gauge(
+            "spark_webhook_watch_connected",
+            "1 while changes of this resource are heard of, 0 while the API server can't be watched",
+            ["resource"],
+            registry=self.registry,
+        )
         self._reloads = Counter(
             "spark_webhook_policy_reloads",
             "Policy sets read, by result (ok, broken)",
@@ -105,6 +116,10 @@ class Metrics:
         """Count one reading of the policies."""
         self._reloads.labels("broken" if broken else "ok").inc()
         self.policy_source_broken.set(broken)
+
+    def watch_connected(self, resource: str, connected: bool) -> None:
+        """Say whether changes of a resource are heard of."""
+        self._watches.labels(resource).set(connected)
 
     def watch_in_flight(self, count: Callable[[], float]) -> None:
         """Ask this function for the requests in flight whenever the metrics are read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,17 +10,28 @@ from aiohttp import web
 
 from certs.serving import ServingCertificate
 from webhook.metrics import Metrics
-from webhook.policy.load import Problem
+
+_LINES = 100
 
 
 @dataclass(slots=True)
 class Health:
-    """What readiness is made of. `loaded`: policies in force, None before the first good set."""
+    """What readiness is made of.
 
-    certificate: ServingCertificate
+    Attributes:
+        certificate: what is served; None while there is none yet
+        loaded: policies in force, None before the first good set
+        broken: the newest policies can't be put in force at all
+        problems: what is wrong with policies, a line each
+        troubles: asked for what else is not as it should be, a line each
+    """
+
+    certificate: ServingCertificate | None = None
     loaded: int | None = None
-    problems: tuple[Problem, ...] = ()
+    broken: bool = False
+    problems: tuple[str, ...] = ()
     draining: bool = False
+    troubles: Callable[[], list[str]] = list
 
     def why_not_serving(self) -> str:
         """ "" or why reviews can't be answered at all; while draining they still are."""
@@ -30,7 +42,7 @@ class Health:
     def report(self) -> tuple[bool, str]:
         """Ready or not, and a few lines for a human that say why."""
         lines = []
-        ready = self.loaded is not None and not self.draining
+        ready = self.loaded is not None and self.certificate is not None and not self.draining
         if self.draining:
             lines.append("draining: shutting down, answering what still comes")
         if self.loaded is None:
@@ -39,14 +51,26 @@ class Health:
             lines.append(f"policies: {self.loaded} in force")
         if self.problems:
             kept = "" if self.loaded is None else ", the last good set stays in force"
-            lines.append(f"policies: the newest set is invalid{kept}:")
-            lines += [f"  {problem}" for problem in self.problems]
+            what = (
+                f"the newest set is invalid{kept}" if self.broken else "not in force, since they are invalid"
+            )
+            lines.append(f"policies: {what}:")
+            lines += [f"  {problem}" for problem in self.problems[:_LINES]]
+            if len(self.problems) > _LINES:
+                lines.append(f"  and {len(self.problems) - _LINES} more")
+        lines += self._certificate_lines()
+        lines += self.troubles()
+        return ready, "\n".join(["ready" if ready else "not ready", *lines, ""])
+
+    def _certificate_lines(self) -> list[str]:
         certificate = self.certificate
+        if certificate is None:
+            return ["tls: no certificate yet"]
         expired = " (expired)" if certificate.expires <= datetime.now(UTC) else ""
-        lines.append(f"tls: certificate valid until {certificate.expires:%Y-%m-%dT%H:%M:%SZ}{expired}")
+        lines = [f"tls: certificate valid until {certificate.expires:%Y-%m-%dT%H:%M:%SZ}{expired}"]
         if certificate.problem:
             lines.append(f"tls: the newest files can't be used: {certificate.problem}")
-        return ready, "\n".join(["ready" if ready else "not ready", *lines, ""])
+        return lines
 
 
 def application(health: Health, metrics: Metrics) -> web.Application:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from webhook.admission import Decision, MalformedPod, admit
@@ -20,10 +21,15 @@ _FINDINGS_IN_A_LINE = 50
 
 
 class Reviewer:
-    """Answers reviews by `policies`, which may be replaced at any time: a request sees one set only."""
+    """Answers reviews by `policies`, which may be replaced at any time: a request sees one set only.
+
+    Attributes:
+        look_up: told of a namespace that should be known and is not; the client is asked to come again
+    """
 
     def __init__(self, metrics: Metrics, log: AdmissionLog) -> None:
         self.policies: PolicySet | None = None
+        self.look_up: Callable[[str], None] = lambda _: None
         self._metrics = metrics
         self._log = log
 
@@ -38,6 +44,11 @@ class Reviewer:
         policies = self.policies
         if policies is None:
             raise BadReview(503, "no valid set of policies has been loaded yet")
+        namespace = request.get("namespace")
+        if isinstance(namespace, str) and namespace and not policies.knows(namespace):
+            # Its labels decide which policies are for it, so there is no answer without them.
+            self.look_up(namespace)
+            raise BadReview(503, "the namespace is not known yet")
         try:
             decision = admit(request, policies)
         except MalformedPod as error:

@@ -12,11 +12,11 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 from aiohttp import web
@@ -29,7 +29,11 @@ from webhook.metrics import Metrics
 from webhook.probes import Health, application
 from webhook.reviewer import Reviewer
 from webhook.server import MAX_BODY, Limits, MutateServer
-from webhook.sources.directory import DirectorySource, Reading
+from webhook.sources.directory import DirectorySource
+from webhook.sources.reading import Reading
+
+if TYPE_CHECKING:
+    from webhook.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 
@@ -37,12 +41,32 @@ _UNUSABLE = 2
 
 
 @dataclass(frozen=True)
+class KubeOptions:
+    """How to use the cluster.
+
+    Attributes:
+        kubeconfig: None: as the pod's service account, or by $KUBECONFIG
+        tls_secret: the Secret of the own namespace that holds the certificate, made by the server where it is
+            empty; "": the certificate comes from files
+        service: the Service of the own namespace that the API server calls
+        webhook_configuration: the MutatingWebhookConfiguration whose caBundle is to be written
+    """
+
+    kubeconfig: Path | None = None
+    tls_secret: str = ""
+    service: str = "spark-webhook"
+    webhook_configuration: str = "spark-webhook"
+
+
+@dataclass(frozen=True)
 class ServeOptions:
     """What `spark-webhook serve` was asked for.
 
     Attributes:
-        policies: directory of policies and Namespace documents
-        tls_cert, tls_key: PEM files, both or neither; without them a throwaway certificate for localhost
+        policies: directory of policies and Namespace documents; None with `kube`
+        kube: take policies and namespaces from the cluster
+        tls_cert, tls_key: PEM files, both or neither; without them, and without kube.tls_secret, a throwaway
+            certificate for localhost
         host: address of both listeners
         port, probe_port: 0 takes any free one
         allowed: guardrails lifted for namespaced policies
@@ -52,9 +76,11 @@ class ServeOptions:
         shutdown_delay: seconds after SIGTERM in which requests are still taken while /readyz already fails:
             as long as it takes until no API server sends new ones here
         max_body: bytes of one request body
+        reuse_port: several processes may share address and port
     """
 
-    policies: Path
+    policies: Path | None = None
+    kube: KubeOptions | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
     host: str = "0.0.0.0"
@@ -66,6 +92,7 @@ class ServeOptions:
     log_level: str = "info"
     shutdown_delay: float = 5.0
     max_body: int = MAX_BODY
+    reuse_port: bool = False
 
 
 class _Unusable(Exception):
@@ -88,72 +115,109 @@ async def serve(options: ServeOptions, stream: logs.Stream) -> int:
     """As `run`, on the running event loop, with the log already set up to go to the stream."""
     asyncio.get_running_loop().set_exception_handler(_unexpected)
     try:
-        with _certificate_files(options) as (certificate, key):
-            await _serve(options, ServingCertificate(certificate, key), stream)
+        async with AsyncExitStack() as stack:
+            await _serve(options, stream, stack)
     except (_Unusable, UnusableCertificate) as error:
         print(f"spark-webhook serve: {error}", file=sys.stderr)
         return _UNUSABLE
     return 0
 
 
-async def _serve(options: ServeOptions, certificate: ServingCertificate, stream: logs.Stream) -> None:
-    if not options.policies.is_dir():
-        raise _Unusable(f"--policies {options.policies}: there is no such directory")
+async def _serve(options: ServeOptions, stream: logs.Stream, stack: AsyncExitStack) -> None:
+    """Serve until a signal; what has to be undone at the end goes onto the stack, in its order."""
     stopping = _signals()
-    metrics, health = Metrics(), Health(certificate)
+    metrics, health = Metrics(), Health()
     admissions = logs.AdmissionLog(options.log_format, options.log_level, stream)
+    stack.callback(admissions.flush)
     reviewer = Reviewer(metrics, admissions)
     server = MutateServer(reviewer.answer, health.why_not_serving, metrics, Limits(body=options.max_body))
-    source = DirectorySource(
-        options.policies,
-        allowed=options.allowed,
-        own_namespace=options.own_namespace,
-        on_reading=lambda reading: _take(reading, reviewer, health, metrics),
-    )
+    directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-webhook-")))
+
+    def take(reading: Reading) -> None:
+        _take(reading, reviewer, health, metrics)
+
+    if options.kube is None:
+        files = _certificate_files(options, directory)
+        certificate = ServingCertificate(*files)
+        source = await _read_directory(options, take)
+        probe_port = await _listen_for_probes(health, metrics, options, stack)
+        _in_background(source.watch(), stack)
+    else:
+        cluster = await _connect(options, options.kube, directory, metrics, take)
+        stack.push_async_callback(cluster.close)
+        reviewer.look_up, health.troubles = cluster.source.look_up, cluster.troubles
+        probe_port = await _listen_for_probes(health, metrics, options, stack)
+        _in_background(cluster.run(), stack)
+        if cluster.secret is not None:
+            await _first(cluster.secret.ready, stopping)
+            files = cluster.secret.certificate, cluster.secret.key
+        else:
+            files = _certificate_files(options, directory)
+        if stopping.is_set():
+            return
+        certificate = ServingCertificate(*files)
+    health.certificate = certificate
     _tell_certificate(certificate, metrics)
+    _in_background(certificate.watch(lambda: _tell_certificate(certificate, metrics)), stack)
+    port = await _listen(server, options, certificate)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    print(f"serving https on {host}:{port}, probes on {host}:{probe_port}", flush=True)
+    await stopping.wait()
+    health.draining = True
+    server.drain()
+    _log.info("draining", extra=fields(seconds=options.shutdown_delay))
+    stopping.clear()
+    await _pause(options.shutdown_delay, unless=stopping)
+    await server.close()
+    admissions.flush()
+    _log.info("stopped")
+
+
+async def _read_directory(options: ServeOptions, take: Callable[[Reading], None]) -> DirectorySource:
+    if options.policies is None or not options.policies.is_dir():
+        raise _Unusable(f"--policies {options.policies}: there is no such directory")
+    source = DirectorySource(
+        options.policies, allowed=options.allowed, own_namespace=options.own_namespace, on_reading=take
+    )
     await source.reload()
-    probes = web.AppRunner(application(health, metrics), access_log=None, shutdown_timeout=1.0)
-    await probes.setup()
-    background: list[asyncio.Task[None]] = []
+    return source
+
+
+async def _connect(
+    options: ServeOptions,
+    kube: KubeOptions,
+    directory: Path,
+    metrics: Metrics,
+    take: Callable[[Reading], None],
+) -> Cluster:
+    # Who serves files should not pay for this import: the library has a class for each kind of object.
+    from webhook.cluster import Cluster  # noqa: PLC0415
+    from webhook.kube.client import KubeClient, UnusableConfiguration  # noqa: PLC0415
+
     try:
-        probe_port = await _listen_for_probes(probes, options)
-        port = await _listen(server, options, certificate)
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        print(f"serving https on {host}:{port}, probes on {host}:{probe_port}", flush=True)
-        background = [
-            _in_background(source.watch()),
-            _in_background(certificate.watch(lambda: _tell_certificate(certificate, metrics))),
-        ]
-        await stopping.wait()
-        health.draining = True
-        server.drain()
-        _log.info("draining", extra=fields(seconds=options.shutdown_delay))
-        stopping.clear()
-        await _pause(options.shutdown_delay, unless=stopping)
-        await server.close()
-        admissions.flush()
-        _log.info("stopped")
-    finally:
-        admissions.flush()
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        await probes.cleanup()
+        client = await KubeClient.connect(kube.kubeconfig)
+    except UnusableConfiguration as error:
+        raise _Unusable(f"--kube: {error}") from None
+    return Cluster(client, options, kube, directory=directory, metrics=metrics, on_reading=take)
 
 
 def _take(reading: Reading, reviewer: Reviewer, health: Health, metrics: Metrics) -> None:
     """Put a reading in force, all at once, or say why it is not."""
-    metrics.policy_reload(broken=reading.policies is None)
-    health.problems = reading.problems
+    broken = reading.policies is None
+    metrics.policy_reload(broken=broken)
+    for problem in reading.problems:
+        if problem not in health.problems:
+            kept = "" if not broken else "none are" if health.loaded is None else "the last good set stays"
+            message = f"invalid policies, {kept} in force" if broken else "a policy is not in force"
+            _log.error(message, extra=fields(problem=problem))
+    health.problems, health.broken = reading.problems, broken
     if reading.policies is None:
-        kept = "none are" if health.loaded is None else "the last good set stays"
-        for problem in reading.problems:
-            _log.error(f"invalid policies, {kept} in force", extra=fields(problem=str(problem)))
         return
     reviewer.policies = reading.policies
+    if health.loaded != len(reading.policies):
+        _log.info("policies in force", extra=fields(count=len(reading.policies)))
     health.loaded = len(reading.policies)
     metrics.policies_loaded.set(health.loaded)
-    _log.info("policies in force", extra=fields(count=health.loaded))
 
 
 def _tell_certificate(certificate: ServingCertificate, metrics: Metrics) -> None:
@@ -165,28 +229,32 @@ def _tell_certificate(certificate: ServingCertificate, metrics: Metrics) -> None
         _log.info("certificate in use", extra=fields(expires=certificate.expires.isoformat()))
 
 
-@contextmanager
-def _certificate_files(options: ServeOptions) -> Iterator[tuple[Path, Path]]:
-    """The certificate and key to serve; throwaway ones live as long as the context."""
+def _certificate_files(options: ServeOptions, directory: Path) -> tuple[Path, Path]:
+    """The certificate and key to serve; throwaway ones are made in the directory."""
     if options.tls_cert is not None and options.tls_key is not None:
-        yield options.tls_cert, options.tls_key
-        return
+        return options.tls_cert, options.tls_key
     if options.tls_cert is not None or options.tls_key is not None:
         raise _Unusable("--tls-cert and --tls-key go together: give both, or none for a throwaway")
-    with tempfile.TemporaryDirectory(prefix="spark-webhook-") as directory:
-        made = throwaway.make(Path(directory))
-        print(f"CA certificate: {made.ca}", flush=True)
-        yield made.certificate, made.key
+    made = throwaway.make(directory)
+    print(f"CA certificate: {made.ca}", flush=True)
+    return made.certificate, made.key
 
 
 async def _listen(server: MutateServer, options: ServeOptions, certificate: ServingCertificate) -> int:
     try:
-        return await server.start(options.host, options.port, certificate.context)
+        return await server.start(
+            options.host, options.port, certificate.context, reuse_port=options.reuse_port
+        )
     except OSError as error:
         raise _cannot_listen("--port", options.host, options.port, error) from None
 
 
-async def _listen_for_probes(probes: web.AppRunner, options: ServeOptions) -> int:
+async def _listen_for_probes(
+    health: Health, metrics: Metrics, options: ServeOptions, stack: AsyncExitStack
+) -> int:
+    probes = web.AppRunner(application(health, metrics), access_log=None, shutdown_timeout=1.0)
+    await probes.setup()
+    stack.push_async_callback(probes.cleanup)
     try:
         await web.TCPSite(probes, options.host, options.probe_port).start()
     except OSError as error:
@@ -213,11 +281,24 @@ async def _pause(seconds: float, *, unless: asyncio.Event) -> None:
             await unless.wait()
 
 
-def _in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task that runs for ever; if it ends by an exception, the log says so."""
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of them is set."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+
+
+def _in_background(work: Coroutine[Any, Any, None], stack: AsyncExitStack) -> None:
+    """Do this until the stack unwinds; if it ends by an exception, the log says so."""
     task = asyncio.create_task(work)
     task.add_done_callback(_ended)
-    return task
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(end)
 
 
 def _ended(task: asyncio.Task[None]) -> None:

@@ -101,8 +101,11 @@ class MutateServer:
         )
         metrics.watch_in_flight(lambda: self._bodies)
 
-    async def start(self, host: str, port: int, context: ssl.SSLContext) -> int:
-        """Listen, and return the port (the one chosen for 0). Raises OSError if that cannot be."""
+    async def start(self, host: str, port: int, context: ssl.SSLContext, *, reuse_port: bool = False) -> int:
+        """Listen, and return the port (the one chosen for 0). Raises OSError if that cannot be.
+
+        `reuse_port`: other processes may listen there too, and share the connections.
+        """
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
             self._connections,
@@ -110,6 +113,7 @@ class MutateServer:
             port,
             ssl=context,
             backlog=_BACKLOG,
+            reuse_port=reuse_port,
             ssl_handshake_timeout=_HANDSHAKE,
             ssl_shutdown_timeout=_GOODBYE,
         )

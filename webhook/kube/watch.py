@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from webhook.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, KubeError
-from webhook.logs import fields
+from webhook.logs import fields, frames
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Watch(Generic[T]):
         self.resource = resource
         self.objects: dict[str, T] = {}
         self.synced = False
-        self.problem = f"{resource.name} have not been listed yet"
+        self.problem = "not listed yet"
         self._client = client
         self._read = read
         self._on_change = on_change
@@ -91,6 +91,11 @@ class Watch(Generic[T]):
                 self._trouble(str(error))
                 if error.status not in _BUSY:
                     self._version = ""
+            except Exception as error:
+                more = fields(resource=self.resource.name, traceback=frames(error))
+                _log.error("watching failed, this is a bug", extra=more)
+                self._trouble(f"failed with {type(error).__name__}, see the log")
+                self._version = ""
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))
             wait = min(wait * 2, _LONGEST_WAIT)
 

@@ -88,6 +88,7 @@ class ClusterSource:
             watch(POLICIES, _without_managed_fields),
         ]
         self._namespaces: Watch[Namespace] = watch(NAMESPACES, _namespace)
+        self._watches: list[Watch[Any]] = [*self._policies, self._namespaces]
 
     @property
     def namespaces(self) -> Mapping[str, Namespace]:
@@ -96,22 +97,18 @@ class ClusterSource:
 
     def problems(self) -> list[str]:
         """Why what is in force may be old, or what is still waited for."""
-        return [
-            f"{watch.resource.name}: {watch.problem}"
-            for watch in (*self._policies, self._namespaces)
-            if watch.problem
-        ]
+        return [f"{watch.resource.name}: {watch.problem}" for watch in self._watches if watch.problem]
 
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as tasks:
-            for watch in (*self._policies, self._namespaces):
+            for watch in self._watches:
                 tasks.create_task(watch.run())
             while True:
                 await self._changed.wait()
                 await asyncio.sleep(_SETTLE)
                 self._changed.clear()
-                if all(watch.synced for watch in (*self._policies, self._namespaces)):
+                if all(watch.synced for watch in self._watches):
                     await self._take()
 
     def look_up(self, namespace: str) -> None:

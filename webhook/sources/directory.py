@@ -11,14 +11,14 @@ import gc
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 
 from watchfiles import awatch
 
 from webhook.logs import fields, frames
-from webhook.policy.compiled import PolicySet, compile_policies
+from webhook.policy.compiled import compile_policies
 from webhook.policy.load import Problem, load, read
+from webhook.sources.reading import Reading
 
 _log = logging.getLogger(__name__)
 
@@ -32,14 +32,6 @@ _TRIES = 5  # to read what does not change meanwhile
 
 # What is there: name, inode, change time and size of each file (links followed); None: no directory.
 _Fingerprint = tuple[tuple[str, int, int, int], ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One reading of the directory: the compiled set, or None and every problem that forbids it."""
-
-    policies: PolicySet | None
-    problems: tuple[Problem, ...]
 
 
 class DirectorySource:
@@ -115,7 +107,7 @@ class DirectorySource:
             loaded = load(documents, allowed=self._allowed)
             problems = (*unreadable, *loaded.errors)
             if problems:
-                return Reading(None, problems)
+                return Reading(None, tuple(map(str, problems)))
             policies = compile_policies(loaded.policies, loaded.namespaces, own_namespace=self._own_namespace)
         except Exception as error:
             # Whatever a file did to us, what is in force stays in force.
@@ -147,4 +139,4 @@ class DirectorySource:
 
 
 def _broken(directory: Path, message: str) -> Reading:
-    return Reading(None, (Problem(file=str(directory), line=1, column=1, path="", message=message),))
+    return Reading(None, (str(Problem(file=str(directory), line=1, column=1, path="", message=message)),))
