@@ -125,7 +125,7 @@ class ServingSecret:
         # with the version: of several replicas that found it empty, one wins
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "data": encoded}
         path = f"{self._secret.resource.path}/{metadata['name']}"
-        await self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        self._secret.put(await self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH))
         _log.info("made a serving certificate", extra=fields(secret=metadata["name"], names=self._names))
         return issued
 
@@ -157,7 +157,8 @@ class ServingSecret:
                 operations.append({"op": "add", "path": f"{at}/clientConfig/caBundle", "value": wanted})
         if operations:
             path = f"{self._configuration.resource.path}/{item['metadata']['name']}"
-            await self._client.call("PATCH", path, body=operations, content_type=JSON_PATCH)
+            done = await self._client.call("PATCH", path, body=operations, content_type=JSON_PATCH)
+            self._configuration.put(done)
             _log.info("wrote the caBundle", extra=fields(configuration=item["metadata"]["name"]))
         return ""
 
