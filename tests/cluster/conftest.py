@@ -18,7 +18,7 @@ def cluster() -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def crds(cluster: ControlPlane) -> None:
     """The policies' CRDs, established."""
-    cluster.kubectl("apply", "--server-side", "-k", "manifests/crds")
+    cluster.kubectl("apply", "--server-side", "-f", "/tmp/team/crds.yaml")
     names = ("clustersparkpodpolicies.sparkwebhook.dev", "sparkpodpolicies.sparkwebhook.dev")
     cluster.kubectl(
         "wait", "--for=condition=Established", "--timeout=30s", *(f"crd/{name}" for name in names)

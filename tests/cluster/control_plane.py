@@ -119,7 +119,7 @@ class ControlPlane:
         return path
 
     def restart_api_server(self, *, down: float = 0.0) -> None:
-        """Stop the API server, start it again after so many seconds on its port, wait until it is ready."""
+        """Kill the API server, start it again after so many seconds on its port, wait until it is ready."""
         self._stop("kube-apiserver")
         time.sleep(down)
         self._start_api_server()
@@ -207,10 +207,9 @@ class ControlPlane:
         return ControlPlaneFailed(f"{program} {what}; the end of its log:\n{log[-3000:]}")
 
     def _stop(self, program: str) -> None:
+        # Killed: nothing here is kept, and an API server takes its time to say goodbye to watches.
         process = self._processes.pop(program)
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
+        process.communicate(b"kill\n")
 
     def _stop_all(self) -> None:
         for program in reversed(list(self._processes)):

@@ -106,15 +106,18 @@ def _namespace(cluster: ControlPlane, crds: None) -> None:
 @pytest.fixture(autouse=True)
 def _no_policies(cluster: ControlPlane, _namespace: None) -> Any:
     yield
-    cluster.kubectl("delete", "clustersparkpodpolicies", "-l", "test=source")
-    cluster.kubectl("delete", "sparkpodpolicies", "-n", "source", "--all")
+
+    async def clean() -> None:
+        async with _admin(cluster) as admin:
+            for collection in ("clustersparkpodpolicies", "namespaces/source/sparkpodpolicies"):
+                await admin.call("DELETE", f"{COLLECTION}/{collection}")
+
+    asyncio.run(clean())
 
 
-def labelled(name: str, **spec: Any) -> Json:
+def named(name: str, **spec: Any) -> Json:
     spec = spec or {"common": {"env": [{"name": "A", "value": "b"}]}}
-    document = cluster_policy(name, **spec)
-    document["metadata"]["labels"] = {"test": "source"}
-    return document
+    return cluster_policy(name, **spec)
 
 
 def _run(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -125,7 +128,7 @@ def test_a_change_is_in_force_within_a_second(cluster: ControlPlane) -> None:
     async def scenario() -> None:
         async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
             for number in range(5):
-                await _write(admin, labelled("fast", priority=number))
+                await _write(admin, named("fast", priority=number))
                 precedence = -number
                 took = await follower.until(
                     "the change",
@@ -148,12 +151,12 @@ def test_what_is_known_is_kept_while_the_api_server_is_away(cluster: ControlPlan
                 following(proxy.kubeconfig(cluster.kubeconfig, tmp_path)) as follower,
                 _admin(cluster) as admin,
             ):
-                await _write(admin, labelled("stays"), labelled("goes"))
+                await _write(admin, named("stays"), named("goes"))
                 await follower.until("both", lambda: {"stays", "goes"} <= follower.names("source"))
                 proxy.hold()
                 await follower.until("noticed", lambda: not any(follower.connected.values()))
                 await _delete(admin, "goes")
-                await _write(admin, labelled("comes"))
+                await _write(admin, named("comes"))
                 await asyncio.sleep(1.0)
                 assert {"stays", "goes"} <= follower.names("source")
                 assert follower.source.problems()
@@ -175,7 +178,7 @@ def test_watches_that_break_lose_nothing(cluster: ControlPlane, tmp_path: Path) 
                 _admin(cluster) as admin,
             ):
                 for number in range(30):
-                    await _write(admin, labelled(f"cut-{number}"))
+                    await _write(admin, named(f"cut-{number}"))
                     if number % 3 == 2:
                         await _delete(admin, f"cut-{number - 1}")
                     if number % 4 == 0:
@@ -196,14 +199,14 @@ def test_a_version_that_is_gone_is_listed_anew(
         with Proxy(cluster.url) as proxy:
             async with following(proxy.kubeconfig(cluster.kubeconfig, tmp_path)) as follower:
                 async with _admin(cluster) as admin:
-                    await _write(admin, labelled("old"), labelled("kept"))
+                    await _write(admin, named("old"), named("kept"))
                     await follower.until("both", lambda: {"old", "kept"} <= follower.names("source"))
                     proxy.hold()
                     await _delete(admin, "old")
-                    await _write(admin, labelled("new"))
+                    await _write(admin, named("new"))
                 await asyncio.to_thread(cluster.restart_api_server)
                 async with _admin(cluster) as admin:
-                    await _write(admin, labelled("newer"))
+                    await _write(admin, named("newer"))
                 proxy.release()
                 wanted = {"kept", "new", "newer"}
                 await follower.until("the present state", lambda: wanted == follower.names("source"), 30)
@@ -215,12 +218,12 @@ def test_the_api_server_restarts(cluster: ControlPlane) -> None:
     async def scenario() -> None:
         async with following(cluster.kubeconfig) as follower:
             async with _admin(cluster) as admin:
-                await _write(admin, labelled("before"))
+                await _write(admin, named("before"))
                 await follower.until("it", lambda: "before" in follower.names("source"))
             await asyncio.to_thread(cluster.restart_api_server, down=1.5)
             assert "before" in follower.names("source")
             async with _admin(cluster) as admin:
-                await _write(admin, labelled("after"))
+                await _write(admin, named("after"))
             await follower.until("both", lambda: {"before", "after"} == follower.names("source"), 30)
 
     _run(scenario)
@@ -229,7 +232,7 @@ def test_the_api_server_restarts(cluster: ControlPlane) -> None:
 def test_more_than_a_page(cluster: ControlPlane) -> None:
     async def scenario() -> None:
         async with _admin(cluster) as admin:
-            await asyncio.gather(*(_write(admin, labelled(f"page-{number:03}")) for number in range(120)))
+            await asyncio.gather(*(_write(admin, named(f"page-{number:03}")) for number in range(120)))
             async with following(cluster.kubeconfig) as follower:
                 assert len(follower.names("source")) == 120
 
@@ -242,7 +245,7 @@ def test_an_object_that_cannot_be_used_disturbs_no_other(cluster: ControlPlane) 
 
     async def scenario() -> None:
         async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
-            await _write(admin, labelled("good"), bad)
+            await _write(admin, named("good"), bad)
             await follower.until(
                 "it is judged", lambda: "SparkPodPolicy/source/bad" in follower.source.verdicts
             )
@@ -265,7 +268,7 @@ def test_namespaces_come_and_change(cluster: ControlPlane) -> None:
             selector = {"matchLabels": {"tier": "gold"}}
             await _write(
                 admin,
-                labelled(
+                named(
                     "gold",
                     match={"namespaceSelector": selector},
                     common={"env": [{"name": "A", "value": "b"}]},
@@ -307,7 +310,7 @@ def test_a_namespace_that_the_watch_has_not_told_of(cluster: ControlPlane, tmp_p
 def test_a_status_does_not_count_as_a_change(cluster: ControlPlane) -> None:
     async def scenario() -> None:
         async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
-            await _write(admin, labelled("told"))
+            await _write(admin, named("told"))
             await follower.until("it", lambda: follower.names("source") == {"told"})
             judged = follower.source.verdicts["ClusterSparkPodPolicy/told"].policy
             status = json.dumps({"status": {"observedGeneration": 1}})

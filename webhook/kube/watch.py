@@ -22,7 +22,7 @@ from webhook.logs import fields, frames
 _log = logging.getLogger(__name__)
 
 _PAGE = 50  # objects
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0  # seconds between two attempts
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0  # seconds between two attempts
 _SHORTEST_WATCH, _LONGEST_WATCH = 300, 600  # seconds after which the API server ends a watch
 _SILENCE = 150.0  # seconds; an idle watch has a bookmark a minute
 _GONE = 410
