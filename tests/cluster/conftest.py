@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.webhook import Webhook, install_crds
 
 
 @pytest.fixture(scope="session")
@@ -16,10 +17,13 @@ def cluster() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
+def webhook(cluster: ControlPlane) -> Iterator[Webhook]:
+    """The product in the cluster, with two replicas."""
+    with Webhook(cluster, replicas=2) as webhook:
+        yield webhook
+
+
+@pytest.fixture(scope="session")
 def crds(cluster: ControlPlane) -> None:
     """The policies' CRDs, established."""
-    cluster.kubectl("apply", "--server-side", "-f", "/tmp/team/crds.yaml")
-    names = ("clustersparkpodpolicies.sparkwebhook.dev", "sparkpodpolicies.sparkwebhook.dev")
-    cluster.kubectl(
-        "wait", "--for=condition=Established", "--timeout=30s", *(f"crd/{name}" for name in names)
-    )
+    install_crds(cluster)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.cluster import objects
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.objects import OPTED_IN, STATUS, Json, cluster_policy, create, policy, spark_env
 from tests.cluster.other_webhook import SIDECAR, OtherWebhook
+from tests.cluster.proxy import Proxy
 from tests.cluster.webhook import Webhook
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -175,9 +177,20 @@ def test_the_submitter_sees_warnings(cluster: ControlPlane) -> None:
 
 
 def test_a_server_that_is_not_ready_sends_the_api_server_back(
-    cluster: ControlPlane, webhook: Webhook
+    cluster: ControlPlane, webhook: Webhook, tmp_path: Path
 ) -> None:
     """503 with Retry-After: the API server asks again, and the pod gets everything that it should have."""
-    with webhook.restarting():
-        pod = create(cluster, NAMESPACE, objects.driver())
-    assert spark_env(pod)["STAGE"] == "prod"
+    with Proxy(cluster.url) as proxy, webhook.stopped(), ThreadPoolExecutor(1) as pool:
+        proxy.hold()
+        account = cluster.kubeconfig_for("spark-webhook", "spark-webhook")
+        replica = webhook.replica(kubeconfig=proxy.kubeconfig(account, tmp_path), tls_from_files=True)
+        replica.start(wait=False)
+        try:
+            created = pool.submit(create, cluster, NAMESPACE, objects.driver())
+            errors = "spark_webhook_http_errors_total"
+            objects.until("it is turned away", lambda: replica.metric(errors, code="503"))
+            assert not replica.ready()
+            proxy.release()
+            assert spark_env(created.result(30))["STAGE"] == "prod"
+        finally:
+            replica.stop()
