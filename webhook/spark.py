@@ -40,7 +40,7 @@ HADOOP_VOLUME, HADOOP_PATH, HADOOP_ENV = "hadoop-properties", "/opt/hadoop/conf"
 TOKEN_ENV = "HADOOP_TOKEN_FILE_LOCATION"
 
 _SECRETS_TOKEN = "secrets (type HadoopDelegationToken)"
-_OWN_ENV = {
+OWN_ENV = {
     HADOOP_ENV: "hadoop",
     TOKEN_ENV: _SECRETS_TOKEN,
     "SPARK_LOCAL_DIRS": "localDirs",
@@ -60,7 +60,9 @@ _OWN_ENV = {
     "SPARK_RESOURCE_PROFILE_ID": "",
     "SPARK_CLASSPATH": "sparkConf",
 }
-_OWN_VOLUMES = {
+OWN_ENV_PREFIXES = ("SPARK_JAVA_OPT_", "SPARK_EXECUTOR_ATTRIBUTE_")
+_LOCAL_DIRS, _TOKEN_VOLUMES = OWN_VOLUME_PREFIXES = ("spark-local-dir-", "kube-api-access-")
+OWN_VOLUMES = {
     "spark-conf-volume": "sparkConf",
     "spark-conf-volume-driver": "sparkConf",
     "spark-conf-volume-exec": "sparkConf",
@@ -71,7 +73,7 @@ _OWN_VOLUMES = {
     "kerberos-keytab": "kerberos",
     "hadoop-secret": _SECRETS_TOKEN,
 }
-_OWN_PATHS = {
+OWN_PATHS = {
     "/opt/spark/conf": "sparkConf",
     "/opt/spark/pod-template": "",
     HADOOP_PATH: "hadoop",
@@ -80,7 +82,7 @@ _OWN_PATHS = {
     "/mnt/secrets/hadoop-credentials": _SECRETS_TOKEN,
     "/mnt/secrets/spark-kubernetes-credentials": "kubernetesCredentials",
 }
-_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def own_label(key: str) -> bool:
@@ -90,9 +92,9 @@ def own_label(key: str) -> bool:
 
 def own_env(name: str) -> str | None:
     """The policy field to use instead of setting this variable ("": none does); None if it is free."""
-    if name.startswith(("SPARK_JAVA_OPT_", "SPARK_EXECUTOR_ATTRIBUTE_")):
+    if name.startswith(OWN_ENV_PREFIXES):
         return "sparkConf"
-    return _OWN_ENV.get(name)
+    return OWN_ENV.get(name)
 
 
 def own_volume(name: str) -> str | None:
@@ -100,15 +102,15 @@ def own_volume(name: str) -> str | None:
 
     The service account's token volume is Kubernetes' own and counts as taken too.
     """
-    if name.startswith("spark-local-dir-"):
+    if name.startswith(_LOCAL_DIRS):
         return "localDirs"
-    if name.startswith("kube-api-access-"):
+    if name.startswith(_TOKEN_VOLUMES):
         return ""
-    return _OWN_VOLUMES.get(name)
+    return OWN_VOLUMES.get(name)
 
 
 def own_path(path: str) -> str | None:
     """The policy field to use instead of mounting at this normalised path ("": none does); None if free."""
-    if path == _TOKEN_PATH:
+    if path == TOKEN_PATH:
         return ""
-    return _OWN_PATHS.get(path)
+    return OWN_PATHS.get(path)

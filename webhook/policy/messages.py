@@ -112,6 +112,8 @@ def _message(kind: str, context: dict[str, Any], place: Path, node: Node | None)
             return "must be a finite number"
         case "too_short":
             return "must not be empty: name at least one"
+        case "too_long":
+            return f"must not have more than {context['max_length']} entries"
     wanted = _WANTED.get(kind)
     return _wrong_type(wanted, node.value) if wanted and node else "not a valid value"
 

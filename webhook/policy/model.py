@@ -32,6 +32,9 @@ from webhook.policy.values import (
 API_VERSION = "sparkwebhook.dev/v1alpha1"
 CLUSTER_KIND, NAMESPACED_KIND = "ClusterSparkPodPolicy", "SparkPodPolicy"
 
+# Generous, and there because an API server wants to know beforehand what its checks may cost.
+_MAX_ITEMS, _MAX_INNER = 256, 32
+
 Int32 = Annotated[int, Field(ge=-values.INT32_MAX - 1, le=values.INT32_MAX)]
 Int64 = Annotated[int, Field(ge=-values.INT64_MAX - 1, le=values.INT64_MAX)]
 MountPath = Annotated[str, values.rule(values.mount_path), ownership.free_path]
@@ -65,6 +68,18 @@ class Model(BaseModel):
     """Closed and strict: an unknown field and a value of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _cel(*rules: tuple[str, str, str]) -> ConfigDict:
+    """What an API server checks of a model's objects: CEL rules, with message and the field they are about.
+
+    They say what the model's own validators say, before an object is stored.
+    """
+    validations: list[Any] = [
+        {"rule": rule, "message": message} | ({"fieldPath": f".{field}"} if field else {})
+        for rule, message, field in rules
+    ]
+    return ConfigDict(json_schema_extra={"x-kubernetes-validations": validations})
 
 
 class Item(Model):
@@ -121,6 +136,20 @@ def _with_fields_of(shape: str) -> Callable[[type[_M]], type[_M]]:
 class VolumeMountItem(Model):
     """A Kubernetes VolumeMount of the volume it stands in, and the containers that get it."""
 
+    model_config = _cel(
+        (
+            "!has(self.subPath) || !has(self.subPathExpr)",
+            "subPath and subPathExpr exclude each other: remove one",
+            "subPathExpr",
+        ),
+        (
+            "!has(self.recursiveReadOnly) || self.recursiveReadOnly == 'Disabled' ||"
+            " (has(self.readOnly) && self.readOnly)",
+            "needs readOnly: true",
+            "recursiveReadOnly",
+        ),
+    )
+
     mountPath: MountPath
     readOnly: bool | None = None
     subPath: RelativePath | None = None
@@ -141,12 +170,19 @@ class VolumeMountItem(Model):
         return self
 
 
+_SOURCES = frozenset(shapes.fields("Volume")) - {"name"}
+
+
 @_with_fields_of("Volume")
 class VolumeItem(Item):
     """A Kubernetes Volume, and where it is mounted."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"x-kubernetes-validations": [shapes.exactly_one(sorted(_SOURCES))]}
+    )
+
     name: Annotated[str, values.rule(values.dns_label), ownership.free_volume]
-    mounts: list[VolumeMountItem] = Field(default=[])
+    mounts: list[VolumeMountItem] = Field(default=[], max_length=_MAX_INNER)
 
     @property
     def source(self) -> str:
@@ -167,11 +203,21 @@ class VolumeItem(Item):
         return self
 
 
-_SOURCES = frozenset(shapes.fields("Volume")) - {"name"}
-
-
 class EnvItem(ContainerItem):
     """A Kubernetes EnvVar; with `join`, its value is added to what the author has."""
+
+    model_config = _cel(
+        (
+            "!has(self.value) || !has(self.valueFrom)",
+            "value and valueFrom exclude each other: remove one",
+            "valueFrom",
+        ),
+        (
+            "!has(self.join) || (has(self.value) && self.value != '')",
+            "join needs a value: only a literal can be joined to the author's",
+            "join",
+        ),
+    )
 
     name: Annotated[str, values.rule(values.env_name), ownership.free_env]
     value: Text | None = None
@@ -189,6 +235,14 @@ class EnvItem(ContainerItem):
 
 class EnvFromItem(ContainerItem):
     """A Kubernetes EnvFromSource."""
+
+    model_config = _cel(
+        (
+            "has(self.configMapRef) != has(self.secretRef)",
+            "needs exactly one of configMapRef and secretRef",
+            "",
+        )
+    )
 
     prefix: EnvPrefix | None = None
     configMapRef: Annotated[dict[str, Any], Shape("ConfigMapEnvSource")] | None = None
@@ -209,6 +263,24 @@ class HadoopItem(ContainerItem):
 
 class TolerationItem(Item):
     """A Kubernetes Toleration."""
+
+    model_config = _cel(
+        (
+            "!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",
+            "operator Exists takes no value: remove it, or use operator: Equal",
+            "value",
+        ),
+        (
+            "(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')",
+            "without a key, only operator: Exists is possible: it tolerates every taint",
+            "",
+        ),
+        (
+            "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
+            "only goes with effect: NoExecute",
+            "tolerationSeconds",
+        ),
+    )
 
     key: Annotated[str, values.rule(values.toleration_key)] | None = None
     operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
@@ -238,26 +310,41 @@ class ImagePullSecretItem(Item):
     name: DnsSubdomain
 
 
+def _items(key: str = "") -> Any:
+    """A list of features; with a key, no two have the same one, and several appliers may add theirs."""
+    kind: dict[str, Any] | None
+    kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else None
+    return Field(default=[], max_length=_MAX_ITEMS, json_schema_extra=kind)
+
+
 class RoleBlock(Model):
     """The features for one role, or for both; one field per feature step."""
 
-    secrets: list[SecretItem] = []
-    configMaps: list[ConfigMapItem] = []
-    volumes: list[VolumeItem] = []
-    env: list[EnvItem] = []
-    envFrom: list[EnvFromItem] = []
+    secrets: list[SecretItem] = _items()
+    configMaps: list[ConfigMapItem] = _items()
+    volumes: list[VolumeItem] = _items(key="name")
+    env: list[EnvItem] = _items()
+    envFrom: list[EnvFromItem] = _items()
     hadoop: HadoopItem | None = None
     labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = {}
     annotations: dict[
         Annotated[str, values.literal(values.annotation_key), ownership.free_annotation], Text
     ] = {}
     nodeSelector: dict[FixedLabelKey, LabelValue] = {}
-    tolerations: list[TolerationItem] = []
-    imagePullSecrets: list[ImagePullSecretItem] = []
+    tolerations: list[TolerationItem] = _items()
+    imagePullSecrets: list[ImagePullSecretItem] = _items(key="name")
 
 
 class Requirement(Model):
     """One of a selector's matchExpressions."""
+
+    model_config = _cel(
+        (
+            "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+            "operators In and NotIn need at least one value, Exists and DoesNotExist take none",
+            "values",
+        )
+    )
 
     key: FixedLabelKey
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
@@ -277,7 +364,7 @@ class LabelSelector(Model):
     """A Kubernetes LabelSelector; an empty one selects everything."""
 
     matchLabels: dict[FixedLabelKey, FixedLabelValue] = {}
-    matchExpressions: list[Requirement] = []
+    matchExpressions: list[Requirement] = Field(default=[], max_length=_MAX_INNER)
 
 
 class Match(Model):

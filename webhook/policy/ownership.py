@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from pydantic import AfterValidator
+from pydantic import ValidationInfo
 
 from webhook import spark
 from webhook.defaults import mount_path
@@ -60,17 +60,25 @@ def _annotation(key: str) -> str | None:
     return None
 
 
-def _free(check: Callable[[str], str | None]) -> AfterValidator:
-    def validate(value: str) -> str:
+def _free(check: Callable[[str], str | None], rule: str) -> values.Checked:
+    """The check, and a CEL rule that knows a part of it."""
+
+    def validate(value: str, _info: ValidationInfo) -> str:
         if problem := check(value):
             raise values.fault(problem)
         return value
 
-    return AfterValidator(validate)
+    message = "set by Spark, Kubernetes or this webhook itself and can't be changed by a policy"
+    return values.Checked(validate, {"x-kubernetes-validations": [{"rule": rule, "message": message}]})
 
 
-free_env = _free(_env)
-free_volume = _free(_volume)
-free_path = _free(_path)
-free_label = _free(_label)
-free_annotation = _free(_annotation)
+def _none_of(names: Iterable[str], *prefixes: str) -> str:
+    tests = [f"!(self in [{', '.join(repr(name) for name in sorted(names))}])"]
+    return " && ".join(tests + [f"!self.startsWith('{prefix}')" for prefix in prefixes])
+
+
+free_env = _free(_env, _none_of(spark.OWN_ENV, *spark.OWN_ENV_PREFIXES))
+free_volume = _free(_volume, _none_of(spark.OWN_VOLUMES, *spark.OWN_VOLUME_PREFIXES))
+free_path = _free(_path, _none_of({*spark.OWN_PATHS, spark.TOKEN_PATH}))
+free_label = _free(_label, _none_of(spark.LABELS, values.OWN_PREFIX))
+free_annotation = _free(_annotation, _none_of({MIRROR_ANNOTATION}, values.OWN_PREFIX))

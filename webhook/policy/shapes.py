@@ -7,7 +7,7 @@ with exactly the keys that were written: no default is filled in and no object i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from typing import Any, Final, cast
 
@@ -81,6 +81,10 @@ _ONE_OF = {
 }
 
 
+EXACTLY_ONE = "x-exactly-one"
+"""In a JSON schema: the names of fields of which one has to be there, and only one."""
+
+
 class Shape:
     """Annotates a `dict[str, Any]` with the Kubernetes type that it must have."""
 
@@ -123,7 +127,11 @@ def _object(name: str) -> CoreSchema:
         strict=True,
     )
     if names := _ONE_OF.get(name):
-        schema = core_schema.no_info_after_validator_function(_exactly_one(names), schema)
+        schema = core_schema.no_info_after_validator_function(
+            _exactly_one(names),
+            schema,
+            metadata={"pydantic_js_extra": {EXACTLY_ONE: list(names)}},
+        )
     return schema
 
 
@@ -162,7 +170,11 @@ def _text(shape: str, field: str) -> CoreSchema:
 
 def _checked_text(check: values.Rule | None) -> CoreSchema:
     validate = values.checker(check) if check else values.check_text
-    return core_schema.with_info_after_validator_function(validate, core_schema.str_schema(strict=True))
+    return core_schema.with_info_after_validator_function(
+        validate,
+        core_schema.str_schema(strict=True),
+        metadata={"pydantic_js_extra": values.schema_extra(check)},
+    )
 
 
 def _text_or(number: CoreSchema, check: values.Rule | None) -> CoreSchema:
@@ -180,6 +192,17 @@ def _text_or_number(value: Any) -> str:
 def _keep(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
     validate(value)
     return value
+
+
+def exactly_one(names: Iterable[str]) -> Any:
+    """The CEL rule that one of these fields is there and no other of them."""
+    names = list(names)
+    stated = ", ".join(f"has(self.{name})" for name in names)
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) < 6 else "its sources"
+    return {
+        "rule": f"[{stated}].filter(stated, stated).size() == 1",
+        "message": f"needs exactly one of {listed}",
+    }
 
 
 def _exactly_one(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:

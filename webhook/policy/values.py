@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from webhook.policy import placeholders
 
@@ -165,6 +165,20 @@ def container_resource(text: str) -> str | None:
     return "not a resource: use limits or requests of cpu, memory or ephemeral-storage, as in limits.memory"
 
 
+# The rules as regular expressions that mean the same in RE2; lengths, and what they can't say, are missing.
+_PATTERNS: dict[Rule, str] = {
+    dns_label: _DNS_LABEL.pattern,
+    dns_subdomain: _DNS_SUBDOMAIN.pattern,
+    env_name: _ENV_NAME.pattern,
+    config_key: _CONFIG_KEY.pattern,
+    label_value: f"({_QUALIFIED.pattern})?",
+    mount_path: "/[^:]*",
+    relative_path: "([^/].*)?",
+    file_path: "[^/].*",
+    quantity: _QUANTITY.pattern.replace(r"\d", "[0-9]"),
+}
+
+
 def text_error(text: str) -> str | None:
     """What is wrong with any text of a policy, whatever it is for."""
     if "\x00" in text:
@@ -189,22 +203,43 @@ def checker(check: Rule) -> Validator:
     return validate
 
 
-def rule(check: Rule) -> AfterValidator:
+def schema_extra(check: Rule | None, *, literal: bool = False) -> dict[str, Any]:
+    """What a JSON schema can say of a rule: a pattern; it lets placeholders pass unless it is `literal`."""
+    pattern = _PATTERNS.get(check) if check is not None else None
+    if pattern is None:
+        return {}
+    return {"pattern": f"^({pattern})$" if literal else rf"^({pattern}|.*\{{\{{.*)$"}
+
+
+class Checked:
+    """Annotates a text with a validator and with what a JSON schema can say of it."""
+
+    def __init__(self, validate: Validator, extra: dict[str, Any]) -> None:
+        self._validate = validate
+        self._extra = extra
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(
+            self._validate, handler(source), metadata={"pydantic_js_extra": self._extra}
+        )
+
+
+def rule(check: Rule) -> Checked:
     """Annotates a text with `checker(check)`."""
-    return AfterValidator(checker(check))
+    return Checked(checker(check), schema_extra(check))
 
 
-def literal(check: Rule) -> AfterValidator:
+def literal(check: Rule) -> Checked:
     """As `rule`, for a text in which a placeholder is an error."""
 
-    def validate(value: str) -> str:
+    def validate(value: str, _info: ValidationInfo) -> str:
         if placeholders.present(value):
             raise fault("placeholders can't be used here")
         if problem := check(value):
             raise fault(problem)
         return value
 
-    return AfterValidator(validate)
+    return Checked(validate, schema_extra(check, literal=True))
 
 
 def check_text(value: str, info: ValidationInfo) -> str:
