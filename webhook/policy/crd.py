@@ -7,6 +7,7 @@ https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resou
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from webhook.policy.model import API_VERSION, CLUSTER_KIND, NAMESPACED_KIND, PolicySpec
@@ -27,11 +28,13 @@ _KEPT = (
     "maximum",
     "minItems",
     "maxItems",
+    "maxProperties",
     "required",
     "x-kubernetes-validations",
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
 )
+_SELF = re.compile(r"\bself\b")
 _FORMATS = {INT32_MAX: "int32", INT64_MAX: "int64"}
 
 
@@ -54,7 +57,6 @@ def definition(kind: str) -> Json:
                 "description": "What the Spark pods of "
                 + ("namespaces" if kind == CLUSTER_KIND else "its namespace")
                 + " get when they are created.",
-                "required": ["spec"],
                 "properties": {
                     "apiVersion": {"type": "string"},
                     "kind": {"type": "string"},
@@ -104,6 +106,10 @@ def _structural(schema: Json, definitions: Json) -> Json:
     _shorten_integer(result)
     if names := schema.get(EXACTLY_ONE):
         result["oneOf"] = [{"required": [name]} for name in names]
+    if keys := schema.get("propertyNames", {}).get("x-kubernetes-validations"):
+        result["x-kubernetes-validations"] = [
+            {**key, "rule": f"self.all(key, {_SELF.sub('key', key['rule'])})"} for key in keys
+        ]
     if "properties" in schema:
         properties = schema["properties"].items()
         result["properties"] = {name: _structural(inner, definitions) for name, inner in properties}

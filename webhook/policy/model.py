@@ -326,10 +326,12 @@ class RoleBlock(Model):
     env: list[EnvItem] = _items()
     envFrom: list[EnvFromItem] = _items()
     hadoop: HadoopItem | None = None
-    labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = {}
+    labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = Field(
+        default={}, max_length=_MAX_ITEMS
+    )
     annotations: dict[
         Annotated[str, values.literal(values.annotation_key), ownership.free_annotation], Text
-    ] = {}
+    ] = Field(default={}, max_length=_MAX_ITEMS)
     nodeSelector: dict[FixedLabelKey, LabelValue] = {}
     tolerations: list[TolerationItem] = _items()
     imagePullSecrets: list[ImagePullSecretItem] = _items(key="name")
