@@ -139,13 +139,13 @@ WRONG = {
         'unknown field "spec.common.volumes[0].emptyDir.sizelimit"',
     ),
     "text for a number": (cluster_policy("a", priority="1"), "must be of type integer"),
-    "too large": (cluster_policy("a", priority=2**31), "spec.priority"),
+    "too large": (cluster_policy("a", priority=2**31), "priority"),
     "no such word": (cluster_policy("a", onConflict="keep"), 'supported values: "Keep", "Replace", "Reject"'),
     "number as a value": (common(env=[{"name": "A", "value": 1}]), "must be of type string"),
     "no name": (common(env=[{"value": "1"}]), "spec.common.env[0].name: Required value"),
     "value and valueFrom": (
         common(env=[{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
-        "spec.common.env[0].valueFrom: Invalid value: value and valueFrom exclude each other",
+        "value and valueFrom exclude each other",
     ),
     "two sources of a value": (
         common(

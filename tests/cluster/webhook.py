@@ -186,6 +186,11 @@ class Webhook:
         """Reviews answered so far."""
         return sum(replica.metric("spark_webhook_admissions_total") for replica in self.replicas)
 
+    def secret(self) -> dict[str, str]:
+        """The data of the certificate's Secret, in base64."""
+        data: dict[str, str] = self._get("secret", f"{NAME}-tls").get("data", {})
+        return data
+
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Without any replica."""
@@ -200,7 +205,7 @@ class Webhook:
         return str(configuration["webhooks"][0]["clientConfig"].get("caBundle", ""))
 
     def _certificate_files(self) -> list[str]:
-        data = self._get("secret", f"{NAME}-tls")["data"]
+        data = self.secret()
         options = []
         for option, key in (("--tls-cert", "tls.crt"), ("--tls-key", "tls.key")):
             path = self.cluster.directory / key
