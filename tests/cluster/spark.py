@@ -60,14 +60,15 @@ class Spark:
         }
         options = ["--deploy-mode", "cluster", "--name", name, *_options(settings), f"local://{APP}"]
         process = SparkSubmit(self.version, options, directory, {})
+        process.start()
         process.wait()
-        pods = self.pods(f"spark-role=driver,spark-app-name={name}")
-        if len(pods) != 1:
-            raise process.failed(f"made {len(pods)} driver pods")
-        return pods[0]
+        found = self.pods(f"spark-role=driver,spark-app-name={name}")
+        if len(found) != 1:
+            raise process.failed(f"made {len(found)} driver pods")
+        return found[0]
 
     def client(self, name: str, conf: Mapping[str, str]) -> Driver:
-        """Start a driver in client mode, outside of the cluster."""
+        """A driver in client mode, outside of the cluster or in the pod that `conf` names."""
         directory = self._directory()
         settings = {
             **self._settings(),
@@ -79,7 +80,7 @@ class Spark:
         return Driver(self, SparkSubmit(self.version, options, directory, {}), f"spark-app-name={name}")
 
     def driver_of(self, pod: Json, conf: Mapping[str, str]) -> Driver:
-        """Start the driver that this driver pod of cluster mode would run."""
+        """The driver that this driver pod of cluster mode would run."""
         self._set_running(pod)
         directory = self._directory()
         prefix = "spark.kubernetes.authenticate.driver.mounted"
@@ -101,10 +102,8 @@ class Spark:
         return Driver(self, process, f"spark-app-selector={application}")
 
     def pods(self, selector: str) -> list[Json]:
-        """The namespace's pods with these labels, by name."""
-        answer = self.cluster.kubectl("get", "pods", "-n", self.namespace, "-l", selector, "-o", "json")
-        pods: list[Json] = json.loads(answer.stdout)["items"]
-        return pods
+        """This release's pods in the namespace with these labels, by name."""
+        return pods(self.cluster, self.namespace, f"spark-version={self.version},{selector}")
 
     def _settings(self) -> dict[str, str]:
         return {
@@ -156,12 +155,13 @@ class Driver:
         self.executors: list[Json] = []
 
     def __enter__(self) -> Self:
+        self._process.start()
         try:
             # Spark cleans up after itself only once its context is complete.
             while len(self.executors) < EXECUTORS or not self._process.has_said(_RUNNING):
                 self._process.check(f"of {EXECUTORS} executor pods, {len(self.executors)} exist")
                 time.sleep(0.2)
-                self.executors = self.pods()
+                self.executors = self._spark.pods(self._selector)
         except BaseException:
             self._process.stop()
             raise
@@ -172,9 +172,12 @@ class Driver:
     ) -> None:
         self._process.stop()
 
-    def pods(self) -> list[Json]:
-        """The driver's executor pods as they are now."""
-        return self._spark.pods(self._selector)
+
+def pods(cluster: ControlPlane, namespace: str, selector: str) -> list[Json]:
+    """A namespace's pods with these labels, by name."""
+    answer = cluster.kubectl("get", "pods", "-n", namespace, "-l", selector, "-o", "json")
+    found: list[Json] = json.loads(answer.stdout)["items"]
+    return found
 
 
 def make_account(cluster: ControlPlane, namespace: str) -> None:

@@ -33,24 +33,31 @@ class SparkSubmit:
     def __init__(
         self, version: str, options: Sequence[str], directory: Path, environment: Mapping[str, str]
     ) -> None:
-        home, java = tools.pyspark(version), tools.java_home()
+        home = tools.pyspark(version)
+        self._command: list[str | Path] = [sys.executable, _KEEPER, home / "bin" / "spark-submit", *options]
+        self._directory = directory
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(directory),
+            "TMPDIR": str(directory),
+            "JAVA_HOME": str(tools.java_home()),
+            "JAVA_TOOL_OPTIONS": f"{_JAVA_OPTIONS}{directory}",
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            **environment,
+        }
         self._log = directory / "spark.log"
+        self._deadline = 0.0
+
+    def start(self) -> None:
+        """From now on it has its time to do what it should."""
         self._deadline = time.monotonic() + _SECONDS
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, _KEEPER, home / "bin" / "spark-submit", *options],
-                cwd=directory,
-                env={
-                    "PATH": os.environ["PATH"],
-                    "HOME": str(directory),
-                    "JAVA_HOME": str(java),
-                    "JAVA_TOOL_OPTIONS": f"{_JAVA_OPTIONS}{directory}",
-                    "TMPDIR": str(directory),
-                    "PYSPARK_PYTHON": sys.executable,
-                    "SPARK_HOME": str(home),
-                    "SPARK_LOCAL_IP": "127.0.0.1",
-                    **environment,
-                },
+                self._command,
+                cwd=self._directory,
+                env=self._environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -64,7 +71,7 @@ class SparkSubmit:
         except subprocess.TimeoutExpired:
             raise self.failed("did not end in time") from None
         finally:
-            self._end()
+            self.stop()
         if code:
             raise self.failed(f"ended with exit code {code}")
 
@@ -81,16 +88,13 @@ class SparkSubmit:
             raise self.failed(f"takes too long; {state}")
 
     def stop(self) -> None:
-        """SIGTERM, and wait for Spark's own clean-up."""
-        self._end()
+        """SIGTERM, and wait until it has cleaned up after itself."""
+        self._process.communicate()
+        # Of a Python application: the interpreter, which the JVM may leave behind.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def failed(self, what: str) -> SparkFailed:
         """An error with the end of the log."""
         log = self._log.read_text(errors="replace")
         return SparkFailed(f"spark-submit {what}; the end of its log:\n{log[-4000:]}")
-
-    def _end(self) -> None:
-        self._process.communicate()
-        # Of a Python application: the interpreter, which the JVM leaves behind.
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
