@@ -14,7 +14,7 @@ import pytest
 from certs import authority
 from tests.cluster import objects
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.objects import OPTED_IN
+from tests.cluster.objects import OPTED_IN, Json
 from tests.cluster.webhook import BASE, Replica, Webhook
 
 pytestmark = pytest.mark.xdist_group("cluster")
