@@ -32,6 +32,7 @@ Ctrl-C ends all of it.
 
 def main() -> None:
     """Run until interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print("starting the test cluster", file=sys.stderr)
     with ControlPlane() as cluster, Webhook(cluster) as webhook:
         cluster.namespace("jobs", {**OPTED_IN, "example.com/lake": "read", "team": "data-platform"})

@@ -181,6 +181,7 @@ class ControlPlane:
             self._processes[program] = subprocess.Popen(
                 [sys.executable, _KEEPER, self._programs / program, *arguments],
                 stdin=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for us: we end them in order
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )

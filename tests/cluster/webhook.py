@@ -49,6 +49,7 @@ class Replica:
                 [sys.executable, _KEEPER, sys.executable, "-P", "-m", "webhook", *self.options],
                 env={**os.environ, **self._environment, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for us: we end them in order
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
