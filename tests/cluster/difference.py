@@ -29,18 +29,28 @@ def comparable(pod: Json) -> Json:
     metadata, labels = pod["metadata"], pod["metadata"]["labels"]
     kept = {key: value for key, value in metadata.items() if key not in _SERVER_FIELDS}
     text = json.dumps({"metadata": kept, "spec": pod["spec"]})
+    # As a whole word: a StatefulSet's revision may begin with the name of one of its pods.
+    text = re.sub(rf"{re.escape(metadata['name'])}(?![\w-])", "POD", text)
     own = [(labels[key], "HASH") for key in _HASH_LABELS if key in labels]
-    own += [(metadata["name"], "POD"), (labels["spark-app-selector"], "APP_ID")]
-    own += [(metadata["namespace"], "NAMESPACE")]
+    own += [(labels["spark-app-selector"], "APP_ID"), (metadata["namespace"], "NAMESPACE")]
     for value, word in own:
         text = text.replace(value, word)
     for pattern, word in _MASKS:
         text = re.sub(pattern, word, text)
     masked: Json = json.loads(text)
+    for container in masked["spec"]["containers"]:
+        _sort_java_options(container.get("env", []))
     annotations = masked["metadata"].get("annotations", {})
     if STATUS in annotations:
         annotations[STATUS] = json.loads(annotations[STATUS])
     return masked
+
+
+def _sort_java_options(env: list[Json]) -> None:
+    """Spark numbers them in an order of its own each time."""
+    options = [item for item in env if item["name"].startswith("SPARK_JAVA_OPT_")]
+    for item, value in zip(options, sorted(item["value"] for item in options), strict=True):
+        item["value"] = value
 
 
 def difference(before: Any, after: Any) -> Json:

@@ -157,10 +157,11 @@ class Driver:
     def __enter__(self) -> Self:
         self._process.start()
         try:
-            # Spark cleans up after itself only once its context is complete.
-            while len(self.executors) < EXECUTORS or not self._process.has_said(_RUNNING):
-                self._process.check(f"of {EXECUTORS} executor pods, {len(self.executors)} exist")
-                time.sleep(0.2)
+            # Only once its context is complete does Spark clean up after itself.
+            while not self._process.has_said(_RUNNING):
+                self._wait("its context is not complete")
+            while len(self.executors) < EXECUTORS:
+                self._wait(f"of {EXECUTORS} executor pods, {len(self.executors)} exist")
                 self.executors = self._spark.pods(self._selector)
         except BaseException:
             self._process.stop()
@@ -171,6 +172,10 @@ class Driver:
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._process.stop()
+
+    def _wait(self, state: str) -> None:
+        self._process.check(state)
+        time.sleep(0.2)
 
 
 def pods(cluster: ControlPlane, namespace: str, selector: str) -> list[Json]:

@@ -213,8 +213,8 @@ def _check(role: str, twins: Twins, *, application: str) -> None:
 
 
 def _lines_that_differ(expected: Json, found: Json) -> str:
-    texts = (yaml.safe_dump(value, width=110).splitlines() for value in (expected, found))
-    return "\n".join(difflib.unified_diff(*texts, "expected", "found", lineterm=""))
+    before, after = (yaml.safe_dump(value, width=110).splitlines() for value in (expected, found))
+    return "\n".join(difflib.unified_diff(before, after, "expected", "found", lineterm=""))
 
 
 def _of_both_roles(pod: Json, twin: Json) -> Json:
