@@ -213,6 +213,7 @@ def _take(reading: Reading, reviewer: Reviewer, health: Health, metrics: Metrics
             message = f"invalid policies, {kept} in force" if broken else "a policy is not in force"
             _log.error(message, extra=fields(problem=problem))
     health.problems, health.broken = reading.problems, broken
+    metrics.policies_invalid.set(reading.left_out)
     if reading.policies is None:
         return
     reviewer.policies = reading.policies

@@ -33,11 +33,12 @@ _SERVING = re.compile(r"serving https on (.*):(\d+), probes on .*:(\d+)$")
 
 
 class Replica:
-    """One server process. `log` is the file of its log, `options` the command line after `spark-webhook`."""
+    """One server process. `name` is its pod's, `log` the file of its log."""
 
-    def __init__(self, options: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, name: str, options: list[str], environment: dict[str, str], log: Path) -> None:
+        self.name = name
         self.log = log
-        self.options = options
+        self._options = options
         self._environment = environment
         self._process: subprocess.Popen[str] | None = None
         self._probes = ""
@@ -46,7 +47,7 @@ class Replica:
         """Start it and wait until it listens, and until it is ready too."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, _KEEPER, sys.executable, "-P", "-m", "webhook", *self.options],
+                [sys.executable, _KEEPER, sys.executable, "-P", "-m", "webhook", *self._options],
                 env={**os.environ, **self._environment, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for us: we end them in order
@@ -169,7 +170,7 @@ class Webhook:
         account = kubeconfig or self.cluster.kubeconfig_for(NAMESPACE, NAME)
         options += ["--kubeconfig", str(account), "--host", self.address, "--port", "443"]
         options += ["--probe-port", "0", "--reuse-port", "--shutdown-delay", "0.2"]
-        return Replica(options, environment, self.cluster.directory / f"{name}.log")
+        return Replica(name, options, environment, self.cluster.directory / f"{name}.log")
 
     def wait_for_policies(self, number: int) -> None:
         """Wait until so many are in force in every replica."""

@@ -71,6 +71,17 @@ class Feature:
             self._memo[values] = changes
         return changes
 
+    def wishes(self) -> Sequence[Change]:
+        """What it asks for, with placeholders as they are written; nothing if that can't be told."""
+        if self.static is not None:
+            return self.static
+        try:
+            if isinstance(self._item, Entry):
+                return self._step.changes(Entry(self._item.key, self._raw))
+            return self._step.changes(self._item.model_validate(self._raw))
+        except ValueError:
+            return ()
+
     def _fill(self, lookup: placeholders.Lookup) -> Sequence[Change]:
         filled = placeholders.fill(self._raw, lookup)
         if isinstance(self._item, Entry):

@@ -199,7 +199,7 @@ def _status() -> Json:
             },
             "conditions": {
                 "type": "array",
-                "description": "Accepted: in force. Conflicted: another policy asks for something else.",
+                "description": "Accepted: in force. Conflicted: another policy goes first for a part.",
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
                 "items": condition,

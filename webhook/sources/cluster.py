@@ -68,14 +68,17 @@ class ClusterSource:
         own_namespace: str,
         on_reading: Callable[[Reading], None],
         on_connection: Callable[[str, bool], None],
+        on_verdicts: Callable[[], None] = lambda: None,
     ) -> None:
         self.verdicts: Mapping[str, Verdict] = {}
         self._client = client
         self._allowed = allowed
         self._own_namespace = own_namespace
         self._on_reading = on_reading
+        self._on_verdicts = on_verdicts
         self._changed = asyncio.Event()
         self._current: PolicySet | None = None
+        self._known_namespaces: dict[str, Namespace] = {}
         self._looking_up: dict[str, asyncio.Task[None]] = {}
 
         def watch(resource: Resource, read: Callable[[Object], Any]) -> Watch[Any]:
@@ -136,14 +139,20 @@ class ClusterSource:
         }
         known = self.verdicts
         new = [key for key, item in items.items() if key not in known or _differs(item, known[key].item)]
+        gone = sorted(known.keys() - items.keys())
         judged = await asyncio.to_thread(self._judge_all, {key: items[key] for key in new})
         self.verdicts = {
             key: judged.get(key) or dataclasses.replace(known[key], item=items[key]) for key in sorted(items)
         }
-        self._tell(new, sorted(set(known) - set(items)))
+        self._on_verdicts()
+        namespaces = dict(self._namespaces.objects)
+        if self._current is not None and not new and not gone and namespaces == self._known_namespaces:
+            return
+        self._tell(new, gone)
+        self._known_namespaces = namespaces
         self._current = PolicySet(
             (verdict.compiled for verdict in self.verdicts.values() if verdict.compiled is not None),
-            dict(self._namespaces.objects),
+            namespaces,
             self._own_namespace,
             all_namespaces=True,
             before=self._current,
@@ -151,7 +160,7 @@ class ClusterSource:
         problems = tuple(
             f"{key}: {error}" for key, verdict in self.verdicts.items() for error in verdict.errors
         )
-        self._on_reading(Reading(self._current, problems))
+        self._on_reading(Reading(self._current, problems, len(self.verdicts) - len(self._current)))
         if new:
             # What is in force lives long: the garbage collector need not walk it in the middle of requests.
             gc.freeze()
