@@ -88,7 +88,8 @@ def _added_to_list(
     before: list[Any], after: list[Any], path: str, changed: dict[str, list[Any]]
 ) -> list[Any] | None:
     old, new = {_identity(item): item for item in before}, {_identity(item): item for item in after}
-    if [identity for identity in new if identity in old] != list(old) or len(new) != len(after):
+    doubled = len(old) != len(before) or len(new) != len(after)
+    if doubled or [identity for identity in new if identity in old] != list(old):
         changed[path] = [before, after]
         return None
     found = []

@@ -221,15 +221,12 @@ def _of_both_roles(pod: Json, twin: Json) -> Json:
     """What was added, without what is for one role only."""
     added = difference(comparable(twin), comparable(pod))["added"]
     (container,) = added["spec"].pop("containers")
+    # Annotations hold the executor's number, and the status.
     del added["metadata"]["annotations"], container["name"]
-    lists = {**added["spec"], **container}
-    named = {
-        field: [item for item in items if item.get("name") not in ONE_ROLE]
-        if isinstance(items, list)
-        else items
-        for field, items in lists.items()
-    }
-    return {**added["metadata"], **named}
+    found = {**added["metadata"], **added["spec"], **container}
+    for field in ("env", "volumes", "volumeMounts"):
+        found[field] = [item for item in found[field] if item["name"] not in ONE_ROLE]
+    return found
 
 
 def _executors(driver: Driver) -> list[Json]:
