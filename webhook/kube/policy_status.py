@@ -84,13 +84,9 @@ class StatusWriter:
             self._wanted = await asyncio.to_thread(statuses, verdicts, namespaces)
             self._known = judged, namespaces
         problem = ""
-        for key, wanted in self._wanted.items():
+        for item, status in await asyncio.to_thread(_different, self._wanted, verdicts):
             if not self._leadership.holding:
                 break
-            item = verdicts[key].item
-            status = _dated(wanted, item.get("status") or {}, item["metadata"]["generation"])
-            if _says(item.get("status") or {}, status):
-                continue
             try:
                 await self._client.apply(_path(item), _body(item, status))
             except KubeError as error:
@@ -151,6 +147,18 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Json:
     if len(message) > _MESSAGE:
         message = message[: _MESSAGE - 3] + "..."
     return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def _different(wanted: Mapping[str, Json], verdicts: Mapping[str, Verdict]) -> list[tuple[Json, Json]]:
+    """The objects whose status is not as it should be, and what it should be."""
+    found = []
+    for key, undated in wanted.items():
+        item = verdicts[key].item
+        present = item.get("status") or {}
+        status = _dated(undated, present, item["metadata"]["generation"])
+        if not _says(present, status):
+            found.append((item, status))
+    return found
 
 
 def _dated(wanted: Json, present: Json, generation: int) -> Json:
