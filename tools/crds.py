@@ -13,6 +13,8 @@ from webhook.policy import crd
 from webhook.policy.model import CLUSTER_KIND, NAMESPACED_KIND
 
 HEADER = "# Written by tools/crds.py from the policy model (webhook/policy/model.py).\n"
+# A chart can't refer to what is outside of it.
+FOLDERS = (Path("manifests/crds"), Path("manifests/helm/spark-webhook/files/crds"))
 
 
 class _Dumper(yaml.SafeDumper):
@@ -26,7 +28,8 @@ def files() -> dict[Path, str]:
     for kind in (CLUSTER_KIND, NAMESPACED_KIND):
         definition = crd.definition(kind)
         text = HEADER + yaml.dump(definition, Dumper=_Dumper, sort_keys=False, width=110)
-        found[Path("manifests/crds") / f"{definition['spec']['names']['plural']}.yaml"] = text
+        for folder in FOLDERS:
+            found[folder / f"{definition['spec']['names']['plural']}.yaml"] = text
     return found
 
 

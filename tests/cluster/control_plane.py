@@ -179,7 +179,7 @@ class ControlPlane:
     def _run(self, program: str, *arguments: str) -> None:
         with (self.directory / f"{program}.log").open("ab") as log:
             self._processes[program] = subprocess.Popen(
-                [sys.executable, _KEEPER, self._programs / program, *arguments],
+                ["nice", sys.executable, _KEEPER, self._programs / program, *arguments],
                 stdin=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for us: we end them in order
                 stdout=log,
