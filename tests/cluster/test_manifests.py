@@ -224,7 +224,7 @@ def test_helm_installs_upgrades_and_removes(empty: ControlPlane) -> None:
 
 @pytest.mark.older
 def test_the_proof(empty: ControlPlane) -> None:
-    """Without a server and with failurePolicy Ignore, a driver slips through the webhook, but not past this."""
+    """With failurePolicy Ignore and no server, a driver slips through the webhook, but not past this."""
     from tests.cluster import objects as made
 
     empty.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MONITORED))

@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 import yaml
@@ -29,6 +29,9 @@ from tests.cluster.webhook import Webhook
 pytestmark = pytest.mark.xdist_group("cluster")
 
 T = TypeVar("T")
+# By the release of Spark.
+Made = Callable[[str], T]
+Sparks = tuple[Spark, Spark]
 
 OPEN, CLOSED = "spark-opted-in", "spark-left-alone"
 DATA = Path(__file__).parent / "data" / "spark"
@@ -46,12 +49,8 @@ UNASSIGNED = "EXECID"
 ONE_ROLE = ("LAKE_ACCESS", "scratch")
 
 OLD, NEW = "3.5.9", "4.3.0"
-ALSO_OLDER = pytest.param(NEW, marks=pytest.mark.older)
-
-
-def of(*versions: Any) -> pytest.MarkDecorator:
-    """Run with each of these releases of Spark."""
-    return pytest.mark.parametrize("version", versions, indirect=True, scope="module")
+both = pytest.mark.parametrize("version", [OLD, NEW])
+both_and_older = pytest.mark.parametrize("version", [OLD, pytest.param(NEW, marks=pytest.mark.older)])
 
 
 @dataclass(frozen=True)
@@ -81,119 +80,133 @@ def _policies(cluster: ControlPlane, webhook: Webhook) -> Iterator[None]:
     cluster.kubectl("delete", "-f", "-", stdin=text)
 
 
-@pytest.fixture(scope="module")
-def version(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return found
+# Each of these is made when a test first asks for it, once for each release of Spark: the order of the tests
+# is not ours to say.
 
 
 @pytest.fixture(scope="module")
-def opened(cluster: ControlPlane, version: str) -> Spark:
-    """Spark in the namespace that opted in."""
-    return Spark(cluster, version, OPEN)
+def sparks(cluster: ControlPlane) -> Made[Sparks]:
+    """The release in the namespace that opted in, and in the other one."""
+    return lambda version: (Spark(cluster, version, OPEN), Spark(cluster, version, CLOSED))
 
 
 @pytest.fixture(scope="module")
-def closed(cluster: ControlPlane, version: str) -> Spark:
-    """Spark in the namespace that did not."""
-    return Spark(cluster, version, CLOSED)
-
-
-@pytest.fixture(scope="module")
-def drivers(webhook: Webhook, opened: Spark, closed: Spark) -> Twins:
+def drivers(webhook: Webhook, sparks: Made[Sparks]) -> Made[Twins]:
     """The driver pods of cluster mode."""
-    before = webhook.admissions()
-    pod, twin = _at_once(*(partial(spark.submit, "by-cluster", AUTHORS) for spark in (opened, closed)))
-    return Twins([pod], [twin], webhook.admissions() - before)
+
+    @cache
+    def make(version: str) -> Twins:
+        before = webhook.admissions()
+        pod, twin = _at_once(*(partial(spark.submit, "by-cluster", AUTHORS) for spark in sparks(version)))
+        return Twins([pod], [twin], webhook.admissions() - before)
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def outside(webhook: Webhook, opened: Spark, closed: Spark) -> Twins:
+def outside(webhook: Webhook, sparks: Made[Sparks]) -> Made[Twins]:
     """The executors of drivers outside of the cluster, in client mode."""
-    before = webhook.admissions()
-    both = [spark.client("by-client", AUTHORS) for spark in (opened, closed)]
-    found, twins = _at_once(*(partial(_executors, driver) for driver in both))
-    return Twins(found, twins, webhook.admissions() - before)
+
+    @cache
+    def make(version: str) -> Twins:
+        before = webhook.admissions()
+        clients = [spark.client("by-client", AUTHORS) for spark in sparks(version)]
+        found, twins = _at_once(*(partial(_executors, client) for client in clients))
+        return Twins(found, twins, webhook.admissions() - before)
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def inside(
-    cluster: ControlPlane, version: str, opened: Spark, closed: Spark, drivers: Twins
-) -> dict[str, Twins]:
+def inside(cluster: ControlPlane, sparks: Made[Sparks], drivers: Made[Twins]) -> Made[dict[str, Twins]]:
     """The executors of drivers in the cluster, by allocator."""
-    ours, theirs = *drivers.opened, *drivers.closed
 
-    def of_one_application() -> tuple[list[Json], Twins]:
-        # One after the other: each would count and delete the other's executors.
-        direct = _executors(opened.driver_of(ours, {}))
-        return direct, _controlled(cluster, "statefulset", opened.driver_of(ours, {ALLOCATOR: "statefulset"}))
+    @cache
+    def make(version: str) -> dict[str, Twins]:
+        opened, closed = sparks(version)
+        ours, theirs = *drivers(version).opened, *drivers(version).closed
 
-    def the_others() -> tuple[list[Json], Twins | None]:
-        direct = _executors(closed.driver_of(theirs, {}))
-        if version == OLD:
-            return direct, None
-        # As a notebook does it: client mode in a pod.
-        conf = {ALLOCATOR: "deployment", "spark.kubernetes.driver.pod.name": ours["metadata"]["name"]}
-        return direct, _controlled(cluster, "deployment", opened.client("by-notebook", {**AUTHORS, **conf}))
+        def of_one_application() -> tuple[list[Json], Twins]:
+            # One after the other: each would count and delete the other's executors.
+            direct = _executors(opened.driver_of(ours, {}))
+            conf = {ALLOCATOR: "statefulset"}
+            return direct, _controlled(cluster, "statefulset", opened.driver_of(ours, conf))
 
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.submit(of_one_application), pool.submit(the_others)
-        (direct, statefulset), (twins, deployment) = first.result(), second.result()
-    found = {"direct": Twins(direct, twins), "statefulset": statefulset}
-    return found if deployment is None else {**found, "deployment": deployment}
+        def the_others() -> tuple[list[Json], Twins | None]:
+            direct = _executors(closed.driver_of(theirs, {}))
+            if version == OLD:
+                return direct, None
+            # As a notebook does it: client mode in a pod.
+            conf = {ALLOCATOR: "deployment", "spark.kubernetes.driver.pod.name": ours["metadata"]["name"]}
+            client = opened.client("by-notebook", {**AUTHORS, **conf})
+            return direct, _controlled(cluster, "deployment", client)
 
+        with ThreadPoolExecutor() as pool:
+            first, second = pool.submit(of_one_application), pool.submit(the_others)
+            (direct, statefulset), (twins, deployment) = first.result(), second.result()
+        found = {"direct": Twins(direct, twins), "statefulset": statefulset}
+        return found if deployment is None else {**found, "deployment": deployment}
 
-@of(OLD, ALSO_OLDER)
-def test_the_driver_of_cluster_mode(drivers: Twins) -> None:
-    _check("driver", drivers, application="by-cluster")
-
-
-@of(OLD, ALSO_OLDER)
-def test_executors_of_a_driver_outside_of_the_cluster(outside: Twins) -> None:
-    _check("executor", outside, application="by-client")
+    return make
 
 
-@of(OLD, NEW)
-def test_executors_of_the_driver_of_cluster_mode(inside: dict[str, Twins], drivers: Twins) -> None:
-    _check("executor", inside["direct"], application="by-cluster")
-    driver = drivers.opened[0]["metadata"]
-    for executor in inside["direct"].opened:
+@both_and_older
+def test_the_driver_of_cluster_mode(drivers: Made[Twins], version: str) -> None:
+    _check("driver", drivers(version), application="by-cluster")
+
+
+@both_and_older
+def test_executors_of_a_driver_outside_of_the_cluster(outside: Made[Twins], version: str) -> None:
+    _check("executor", outside(version), application="by-client")
+
+
+@both
+def test_executors_of_the_driver_of_cluster_mode(
+    inside: Made[dict[str, Twins]], drivers: Made[Twins], version: str
+) -> None:
+    direct, driver = inside(version)["direct"], drivers(version).opened[0]["metadata"]
+    _check("executor", direct, application="by-cluster")
+    for executor in direct.opened:
         assert executor["metadata"]["ownerReferences"][0]["uid"] == driver["uid"]
         assert executor["metadata"]["labels"]["spark-app-selector"] == driver["labels"]["spark-app-selector"]
 
 
-@of(OLD, NEW)
-def test_executors_of_a_statefulset(inside: dict[str, Twins]) -> None:
-    _check("executor", inside["statefulset"], application="by-cluster")
+@both
+def test_executors_of_a_statefulset(inside: Made[dict[str, Twins]], version: str) -> None:
+    _check("executor", inside(version)["statefulset"], application="by-cluster")
 
 
-@of(NEW)
-def test_executors_of_a_deployment(inside: dict[str, Twins]) -> None:
-    _check("executor", inside["deployment"], application="by-notebook")
+def test_executors_of_a_deployment(inside: Made[dict[str, Twins]]) -> None:
+    _check("executor", inside(NEW)["deployment"], application="by-notebook")
 
 
-@of(OLD, NEW)
-def test_drivers_and_executors_get_the_same(drivers: Twins, inside: dict[str, Twins]) -> None:
+@both
+def test_drivers_and_executors_get_the_same(
+    drivers: Made[Twins], inside: Made[dict[str, Twins]], version: str
+) -> None:
     """But for what the policies say of one role."""
-    driver = _of_both_roles(drivers.opened[0], drivers.closed[0])
+    driver = _of_both_roles(drivers(version).opened[0], drivers(version).closed[0])
     for allocator in ("direct", "statefulset"):
-        executors = inside[allocator]
-        for pod, other in zip(executors.opened, executors.closed, strict=True):
-            assert _of_both_roles(pod, other) == driver
+        executors = inside(version)[allocator]
+        for pod, twin in zip(executors.opened, executors.closed, strict=True):
+            assert _of_both_roles(pod, twin) == driver
 
 
-@of(OLD, NEW)
-def test_a_namespace_that_did_not_opt_in_is_left_alone(drivers: Twins, outside: Twins) -> None:
-    for pod in (*drivers.closed, *outside.closed):
-        assert STATUS not in pod["metadata"].get("annotations", {})
-    # One for each pod of the other namespace.
-    assert (drivers.reviews, outside.reviews) == (1, EXECUTORS)
+@both
+def test_a_namespace_that_did_not_opt_in_is_left_alone(
+    drivers: Made[Twins], outside: Made[Twins], version: str
+) -> None:
+    for twins, expected in ((drivers(version), 1), (outside(version), EXECUTORS)):
+        assert all(STATUS not in pod["metadata"].get("annotations", {}) for pod in twins.closed)
+        # One for each pod of the other namespace.
+        assert twins.reviews == expected
 
 
-@of(OLD, NEW)
-def test_spark_cleans_up_after_itself(opened: Spark, outside: Twins) -> None:
+@both
+def test_spark_cleans_up_after_itself(outside: Made[Twins], sparks: Made[Sparks], version: str) -> None:
     """The driver has ended, and nobody but itself knew that these pods were its own."""
-    application = outside.opened[0]["metadata"]["labels"]["spark-app-selector"]
+    opened, _ = sparks(version)
+    application = outside(version).opened[0]["metadata"]["labels"]["spark-app-selector"]
     selector = f"spark-role=executor,spark-app-selector={application}"
     objects.until("the executors are gone", lambda: not opened.pods(selector))
 
