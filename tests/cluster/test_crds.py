@@ -44,8 +44,14 @@ class Api:
     def write(self, *documents: Json) -> list[Json | KubeError]:
         """What the API server answers to each."""
 
+        at_once = asyncio.Semaphore(8)
+
+        async def write(document: Json) -> Json | KubeError:
+            async with at_once:
+                return await self._write(document)
+
         async def all_of_them() -> list[Json | KubeError]:
-            return await asyncio.gather(*map(self._write, documents))
+            return await asyncio.gather(*map(write, documents))
 
         return self._run(all_of_them())
 

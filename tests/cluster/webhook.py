@@ -137,11 +137,10 @@ class Webhook:
         """Apply the manifests, as a user does."""
         self.cluster.kubectl("apply", "--server-side", "-k", str(self._manifests))
         _wait_for_crds(self.cluster)
-        service = self._get("service", NAME)
-        self.address = service["spec"]["clusterIP"]
 
     def start(self) -> None:
-        """Start the replicas, one after the other."""
+        """Start the replicas of what is installed, one after the other."""
+        self.address = self._get("service", NAME)["spec"]["clusterIP"]
         for _ in range(self._wanted):
             replica = self.replica()
             replica.start()

@@ -80,7 +80,7 @@ class KubeClient:
         seconds: float = _CALL_SECONDS,
     ) -> Any:
         """The decoded answer. Raises KubeError unless the API server says it was done."""
-        limits = aiohttp.ClientTimeout(total=seconds, connect=_CONNECT_SECONDS)
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
         headers = {"Accept": accept, "Content-Type": content_type}
         async with self._request(method, path, query, headers, limits, body=body) as response:
             return orjson.loads(await response.read())
@@ -95,7 +95,7 @@ class KubeClient:
         self, path: str, *, query: Mapping[str, str], accept: str, silence: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The lines of an answer without end; KubeError after so many seconds without any."""
-        limits = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_read=silence)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=silence)
         async with self._request("GET", path, query, {"Accept": accept}, limits) as response:
             yield aiter(response.content)
 
