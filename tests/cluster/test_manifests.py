@@ -7,10 +7,12 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.cluster import objects as made
 from tests.cluster import tools
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.objects import Json
@@ -223,19 +225,39 @@ def test_helm_installs_upgrades_and_removes(empty: ControlPlane) -> None:
 
 
 @pytest.mark.older
+def test_who_waits_for_the_webhook(empty: ControlPlane) -> None:
+    """With no server, Spark pods of namespaces that opted in are refused, and nobody else."""
+    empty.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(BASE))
+    empty.namespace("waiting", made.OPTED_IN)
+    empty.namespace("not-waiting", {})
+    empty.kubectl("label", "namespace", "spark-webhook", "sparkwebhook.dev/inject=enabled")
+    bare, other, mirror = made.driver(), made.driver(), made.driver()
+    bare["metadata"].pop("annotations", None)
+    del other["metadata"]["labels"]["spark-role"]
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    mirror["spec"].pop("serviceAccountName", None)
+    mirror["spec"].pop("serviceAccount", None)
+    mirror["spec"]["nodeName"] = "node"
+    refused, _ = made.until(
+        "it is refused", lambda: _refused(_try_to_create(empty, "waiting", bare)), seconds=60
+    )
+    assert 'failed calling webhook "pods.sparkwebhook.dev"' in refused
+    for namespace, pod in (("waiting", other), ("waiting", mirror), ("not-waiting", bare)):
+        done = _try_to_create(empty, namespace, pod)
+        assert done.returncode == 0, done.stderr
+    # Refused, but by the restricted standard: the webhook was not asked.
+    assert "violates PodSecurity" in _try_to_create(empty, "spark-webhook", bare).stderr
+    empty.kubectl("delete", "-k", str(BASE))
+
+
+@pytest.mark.older
 def test_the_proof(empty: ControlPlane) -> None:
     """With failurePolicy Ignore and no server, a driver slips through the webhook, but not past this."""
-    from tests.cluster import objects as made
-
     empty.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MONITORED))
     empty.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(IGNORE))
     empty.namespace("proof", made.OPTED_IN)
     empty.namespace("proof-closed", {})
-
-    def create(namespace: str, pod: Json) -> subprocess.CompletedProcess[str]:
-        return empty.kubectl(
-            "create", "-n", namespace, "--dry-run=server", "-f", "-", stdin=json.dumps(pod), check=False
-        )
+    create = partial(_try_to_create, empty)
 
     refused, _ = made.until("it is refused", lambda: _refused(create("proof", made.driver())), seconds=60)
     assert "no policy of the Spark pod webhook was applied to this pod" in refused
@@ -254,3 +276,8 @@ def test_the_proof(empty: ControlPlane) -> None:
 
 def _refused(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr if done.returncode else ""
+
+
+def _try_to_create(cluster: ControlPlane, namespace: str, pod: Json) -> subprocess.CompletedProcess[str]:
+    create = ("create", "-n", namespace, "--dry-run=server", "-f", "-")
+    return cluster.kubectl(*create, stdin=json.dumps(pod), check=False)
