@@ -24,7 +24,8 @@ class Reviewer:
     """Answers reviews by `policies`, which may be replaced at any time: a request sees one set only.
 
     Attributes:
-        look_up: told of a namespace that should be known and is not; the client is asked to come again
+        look_up: told of a namespace that should be known and is not; if it still is not afterwards, the
+            client is asked to come again
     """
 
     def __init__(self, metrics: Metrics, log: AdmissionLog) -> None:
@@ -41,14 +42,7 @@ class Reviewer:
         """
         start = time.perf_counter()
         request = _decode(body)
-        policies = self.policies
-        if policies is None:
-            raise BadReview(503, "no valid set of policies has been loaded yet")
-        namespace = request.get("namespace")
-        if isinstance(namespace, str) and namespace and not policies.knows(namespace):
-            # Its labels decide which policies are for it, so there is no answer without them.
-            self.look_up(namespace)
-            raise BadReview(503, "the namespace is not known yet")
+        policies = self._policies_for(request.get("namespace"))
         try:
             decision = admit(request, policies)
         except MalformedPod as error:
@@ -62,6 +56,18 @@ class Reviewer:
                 message = "pod admitted" if decision.allowed else "pod denied"
                 self._log.write(level, message, _line(request["uid"], decision, seconds))
         return answer
+
+    def _policies_for(self, namespace: Any) -> PolicySet:
+        policies = self.policies
+        if policies is None:
+            raise BadReview(503, "no valid set of policies has been loaded yet")
+        if isinstance(namespace, str) and namespace and not policies.knows(namespace):
+            # Its labels decide which policies are for it, so there is no answer without them.
+            self.look_up(namespace)
+            policies = self.policies or policies
+            if not policies.knows(namespace):
+                raise BadReview(503, "the namespace is not known yet")
+        return policies
 
 
 def _decode(body: bytes) -> dict[str, Any]:

@@ -44,7 +44,11 @@ def definition(kind: str) -> Json:
     spec = _spec()
     if kind == NAMESPACED_KIND:
         # It is for its own namespace; left out, the field is an error and not a wish that nobody hears.
-        del spec["properties"]["match"]["properties"]["namespaceSelector"]
+        match = spec["properties"]["match"]
+        del match["properties"]["namespaceSelector"]
+        match["description"] = (
+            "Which pods of its own namespace a policy is for; what is absent does not restrict."
+        )
     version = {
         "name": VERSION,
         "served": True,
@@ -103,7 +107,7 @@ def _structural(schema: Json, definitions: Json) -> Json:
     if options:
         return _union(options)
     result = {key: schema[key] for key in _KEPT if key in schema}
-    _shorten_integer(result)
+    _format_integer(result)
     if names := schema.get(EXACTLY_ONE):
         result["oneOf"] = [{"required": [name]} for name in names]
     if keys := schema.get("propertyNames", {}).get("x-kubernetes-validations"):
@@ -125,7 +129,10 @@ def _options(schema: Json) -> list[Json]:
 
 
 def _union(options: list[Json]) -> Json:
-    """Text or number, or a word or a list of words: a structural schema has no type for either."""
+    """Text or number, or a word or a list of words: a structural schema has no type for either.
+
+    Numbers are whole ones there: a quantity with a fraction has to be text.
+    """
     kinds = {option.get("type"): option for option in options}
     if set(kinds) == {"string", "integer"} or set(kinds) == {"string", "number"}:
         pattern = {"pattern": kinds["string"]["pattern"]} if "pattern" in kinds["string"] else {}
@@ -144,10 +151,14 @@ def _union(options: list[Json]) -> Json:
     raise ValueError(f"the schema of a union of {sorted(map(str, kinds))} is not known")
 
 
-def _shorten_integer(schema: Json) -> None:
-    if schema.get("type") == "integer" and schema.get("maximum") in _FORMATS and schema["minimum"] < 0:
-        schema["format"] = _FORMATS[schema.pop("maximum")]
-        del schema["minimum"]
+def _format_integer(schema: Json) -> None:
+    """An int32 keeps its bounds, since Kubernetes 1.34 checks no format; every integer there is an int64."""
+    width = _FORMATS.get(schema.get("maximum"))
+    if width is None or schema["minimum"] >= 0:
+        return
+    schema["format"] = width
+    if width == "int64":
+        del schema["minimum"], schema["maximum"]
 
 
 def _columns(kind: str) -> list[Json]:

@@ -138,7 +138,7 @@ class VolumeMountItem(Model):
 
     model_config = _cel(
         (
-            "!has(self.subPath) || !has(self.subPathExpr)",
+            "!has(self.subPath) || self.subPath == '' || !has(self.subPathExpr) || self.subPathExpr == ''",
             "subPath and subPathExpr exclude each other: remove one",
             "subPathExpr",
         ),

@@ -173,8 +173,8 @@ _PATTERNS: dict[Rule, str] = {
     config_key: _CONFIG_KEY.pattern,
     label_value: f"({_QUALIFIED.pattern})?",
     mount_path: "/[^:]*",
-    relative_path: "([^/].*)?",
-    file_path: "[^/].*",
+    relative_path: r"([^/][\s\S]*)?",
+    file_path: r"[^/][\s\S]*",
     quantity: _QUANTITY.pattern.replace(r"\d", "[0-9]"),
 }
 
@@ -208,7 +208,8 @@ def schema_extra(check: Rule | None, *, literal: bool = False) -> dict[str, Any]
     pattern = _PATTERNS.get(check) if check is not None else None
     if pattern is None:
         return {}
-    return {"pattern": f"^({pattern})$" if literal else rf"^({pattern}|.*\{{\{{.*)$"}
+    # A dot would not stand for a line break.
+    return {"pattern": f"^({pattern})$" if literal else rf"^({pattern}|[\s\S]*\{{\{{[\s\S]*)$"}
 
 
 class Checked:

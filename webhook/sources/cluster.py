@@ -111,12 +111,22 @@ class ClusterSource:
                 await self._changed.wait()
                 await asyncio.sleep(_SETTLE)
                 self._changed.clear()
-                if all(watch.synced for watch in self._watches):
-                    await self._take()
+                try:
+                    if all(watch.synced for watch in self._watches):
+                        await self._take()
+                except Exception as error:
+                    # What is in force stays; the next change tries again.
+                    more = fields(traceback=frames(error))
+                    _log.error("taking over a change failed, this is a bug", extra=more)
 
     def look_up(self, namespace: str) -> None:
-        """Ask the API server for a namespace that the watch has not told of yet."""
-        if namespace not in self._looking_up:
+        """Put a namespace in force that was made a moment ago, or ask the API server for it.
+
+        It is in force on return if the watch has told of it; else soon.
+        """
+        if self._current is not None and namespace in self._namespaces.objects:
+            self._put_in_force()
+        elif namespace not in self._looking_up:
             task = asyncio.create_task(self._read_namespace(namespace))
             self._looking_up[namespace] = task
             task.add_done_callback(lambda _: self._looking_up.pop(namespace))
@@ -145,14 +155,19 @@ class ClusterSource:
             key: judged.get(key) or dataclasses.replace(known[key], item=items[key]) for key in sorted(items)
         }
         self._on_verdicts()
-        namespaces = dict(self._namespaces.objects)
-        if self._current is not None and not new and not gone and namespaces == self._known_namespaces:
-            return
-        self._tell(new, gone)
-        self._known_namespaces = namespaces
+        if self._current is None or new or gone:
+            self._tell(new, gone)
+            self._put_in_force()
+            # It lives long: the garbage collector need not walk it in the middle of requests.
+            gc.freeze()
+        elif self._namespaces.objects != self._known_namespaces:
+            self._put_in_force()
+
+    def _put_in_force(self) -> None:
+        self._known_namespaces = dict(self._namespaces.objects)
         self._current = PolicySet(
             (verdict.compiled for verdict in self.verdicts.values() if verdict.compiled is not None),
-            namespaces,
+            self._known_namespaces,
             self._own_namespace,
             all_namespaces=True,
             before=self._current,
@@ -161,9 +176,6 @@ class ClusterSource:
             f"{key}: {error}" for key, verdict in self.verdicts.items() for error in verdict.errors
         )
         self._on_reading(Reading(self._current, problems, len(self.verdicts) - len(self._current)))
-        if new:
-            # What is in force lives long: the garbage collector need not walk it in the middle of requests.
-            gc.freeze()
 
     def _judge_all(self, items: Mapping[str, Object]) -> dict[str, Verdict]:
         return {key: self._judge(key, item) for key, item in items.items()}
