@@ -142,3 +142,32 @@ def test_serve_refuses_what_it_cannot_use(arguments: list[str]) -> None:
     assert outcome.returncode == 2
     assert "Traceback" not in outcome.stderr
     assert "rror" in outcome.stderr or outcome.stderr.splitlines()[-1].startswith("spark-webhook serve: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "where are the policies?"),
+        (["--kube", "--policies", EXAMPLES], "where are the policies?"),
+        (["--policies", EXAMPLES, "--tls-secret", "it"], "go with --kube"),
+        (["--policies", EXAMPLES, "--kubeconfig", __file__], "go with --kube"),
+        (
+            ["--kube", "--tls-secret", "it", "--tls-cert", __file__, "--tls-key", __file__],
+            "either in --tls-secret or in",
+        ),
+        (["--kube", "--kubeconfig", "/nowhere"], "/nowhere"),
+        (["--kube", "--kubeconfig", __file__], "spark-webhook serve: --kube: "),
+    ],
+)
+def test_serve_says_how_it_is_meant(arguments: list[str | Path], said: str) -> None:
+    outcome = run("serve", *arguments)
+    assert outcome.returncode == 2
+    assert said in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
+def test_without_a_cluster_serve_says_what_is_missing(tmp_path: Path) -> None:
+    outcome = run("serve", "--kube", HOME=str(tmp_path), KUBECONFIG="", KUBERNETES_SERVICE_HOST="")
+    assert outcome.returncode == 2
+    assert outcome.stderr.startswith("spark-webhook serve: --kube: ")
+    assert len(outcome.stderr.splitlines()) == 1

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import aiohttp
 import orjson
+import yaml
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
@@ -60,13 +61,15 @@ class KubeClient:
             if kubeconfig is None and os.environ.get(_IN_CLUSTER):
                 load_incluster_config(client_configuration=configuration)
             else:
-                file = str(kubeconfig) if kubeconfig else None
+                file = str(kubeconfig) if kubeconfig else _kubeconfig_files()
                 await load_kube_config(config_file=file, client_configuration=configuration)
             return cls(configuration)
         except ConfigException as error:
             raise UnusableConfiguration(str(error)) from None
-        except (OSError, ValueError) as error:
-            raise UnusableConfiguration(f"{kubeconfig or 'the kubeconfig'}: {error}") from None
+        except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
+            # What is in the file is anybody's; the library does not check it.
+            what = kubeconfig or "the kubeconfig"
+            raise UnusableConfiguration(f"{what} can't be used: {type(error).__name__}") from None
 
     async def call(
         self,
@@ -133,6 +136,17 @@ class KubeClient:
             # ValueError: a line or a body that is no JSON, or that is too long
             said = f"{type(error).__name__}: {error}" if str(error) else "no answer in time"
             raise KubeError(0, said) from None
+
+
+def _kubeconfig_files() -> str:
+    """What the library reads without --kubeconfig. Raises UnusableConfiguration if there is none."""
+    files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if not any(Path(file).is_file() for file in files.split(os.pathsep)):
+        raise UnusableConfiguration(
+            "there is no cluster to talk to: this is no pod of one, and there is no kubeconfig "
+            "(--kubeconfig, $KUBECONFIG, ~/.kube/config)"
+        )
+    return files
 
 
 def _said(status: int, body: bytes) -> str:
