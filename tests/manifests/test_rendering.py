@@ -69,12 +69,16 @@ def test_another_namespace() -> None:
 
 def test_values_reach_the_server() -> None:
     values = "allow={hostPath},logLevel=debug,replicas=3,image.tag=1.2.3,imagePullSecrets={company}"
+    values += ",nodeSelector.pool=system,tolerations[0].operator=Exists,priorityClassName=high"
     deployment = next(
         value for key, value in objects(helm("--set", values)).items() if key[0] == "Deployment"
     )
     assert deployment["spec"]["replicas"] == 3
     pod = deployment["spec"]["template"]["spec"]
     assert pod["imagePullSecrets"] == [{"name": "company"}]
+    assert pod["nodeSelector"] == {"pool": "system"}
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["priorityClassName"] == "high"
     (container,) = pod["containers"]
     assert container["image"].endswith(":1.2.3")
     assert container["args"][-2:] == ["--allow=hostPath", "--log-level=debug"]
