@@ -153,7 +153,7 @@ def _union(options: list[Json]) -> Json:
 
 def _format_integer(schema: Json) -> None:
     """An int32 keeps its bounds, since Kubernetes 1.34 checks no format; every integer there is an int64."""
-    width = _FORMATS.get(schema.get("maximum"))
+    width = _FORMATS.get(schema.get("maximum", 0))
     if width is None or schema["minimum"] >= 0:
         return
     schema["format"] = width
