@@ -19,7 +19,7 @@ class Health:
     """What readiness is made of.
 
     Attributes:
-        certificate: what is served; None while there is none yet
+        certificate: what is served; None while nobody listens yet
         loaded: policies in force, None before the first good set
         broken: the newest policies can't be put in force at all
         problems: what is wrong with policies, a line each
@@ -65,7 +65,7 @@ class Health:
     def _certificate_lines(self) -> list[str]:
         certificate = self.certificate
         if certificate is None:
-            return ["tls: no certificate yet"]
+            return ["tls: not listening yet"]
         expired = " (expired)" if certificate.expires <= datetime.now(UTC) else ""
         lines = [f"tls: certificate valid until {certificate.expires:%Y-%m-%dT%H:%M:%SZ}{expired}"]
         if certificate.problem:

@@ -158,10 +158,10 @@ async def _serve(options: ServeOptions, stream: logs.Stream, stack: AsyncExitSta
         if stopping.is_set():
             return
         certificate = ServingCertificate(*files)
-    health.certificate = certificate
     _tell_certificate(certificate, metrics)
     _in_background(certificate.watch(lambda: _tell_certificate(certificate, metrics)), stack)
     port = await _listen(server, options, certificate)
+    health.certificate = certificate
     host = f"[{options.host}]" if ":" in options.host else options.host
     print(f"serving https on {host}:{port}, probes on {host}:{probe_port}", flush=True)
     await stopping.wait()
