@@ -33,7 +33,7 @@ API_VERSION = "sparkwebhook.dev/v1alpha1"
 CLUSTER_KIND, NAMESPACED_KIND = "ClusterSparkPodPolicy", "SparkPodPolicy"
 
 # Generous, and there because an API server wants to know beforehand what its checks may cost.
-_MAX_ITEMS, _MAX_INNER = 256, 32
+_MAX_ITEMS, _MAX_INNER = 1024, 32
 
 Int32 = Annotated[int, Field(ge=-values.INT32_MAX - 1, le=values.INT32_MAX)]
 Int64 = Annotated[int, Field(ge=-values.INT64_MAX - 1, le=values.INT64_MAX)]
