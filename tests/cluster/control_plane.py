@@ -34,6 +34,7 @@ _CONTROLLERS = (
     "statefulset-controller",
     "deployment-controller",
     "replicaset-controller",
+    "clusterrole-aggregation-controller",
 )
 _KEEPER = Path(__file__).with_name("keeper.py")
 

@@ -15,7 +15,7 @@ import pytest
 from tests.cluster import objects as made
 from tests.cluster import tools
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.objects import Json
+from tests.cluster.objects import Json, until
 from tests.manifests.rendering import BASE, CHART, IGNORE, MONITORED, Key, helm, kustomize, objects
 
 pytestmark = pytest.mark.xdist_group("cluster-manifests")
@@ -133,6 +133,25 @@ def _may(cluster: ControlPlane, *question: str) -> bool:
     said = cluster.kubectl("auth", "can-i", *question, f"--as={ACCOUNT}", check=False).stdout.strip()
     assert said in ("yes", "no"), said
     return said == "yes"
+
+
+def test_who_may_write_policies(empty: ControlPlane) -> None:
+    """Who edits a namespace, also its policies; of the cluster's, administrators alone."""
+    empty.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(BASE))
+    empty.namespace("team", {})
+    empty.kubectl("create", "rolebinding", "ann", "-n", "team", "--clusterrole=edit", "--user=ann")
+    empty.kubectl("create", "rolebinding", "vic", "-n", "team", "--clusterrole=view", "--user=vic")
+
+    def may(user: str, verb: str, resource: str, *where: str) -> bool:
+        question = ("auth", "can-i", verb, f"{resource}.sparkwebhook.dev", *where, f"--as={user}")
+        return empty.kubectl(*question, check=False).stdout.strip() == "yes"
+
+    until("the roles are put together", lambda: may("ann", "create", "sparkpodpolicies", "-n", "team"))
+    assert may("vic", "get", "sparkpodpolicies", "-n", "team")
+    assert not may("vic", "create", "sparkpodpolicies", "-n", "team")
+    assert not may("ann", "create", "sparkpodpolicies", "-n", "default")
+    assert not may("ann", "patch", "sparkpodpolicies", "--subresource=status", "-n", "team")
+    assert not may("ann", "create", "clustersparkpodpolicies")
 
 
 def test_the_restricted_standard_takes_its_pods(empty: ControlPlane) -> None:

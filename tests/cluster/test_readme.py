@@ -87,10 +87,8 @@ def test_install_opt_in_first_policy_remove(
         application = pod["metadata"]["labels"]["spark-app-selector"]
         assert objects.spark_env(pod)["LAKE_CLIENT_ID"] == f"spark/jobs/{application}"
         ((command, shown),) = _SHOWN.findall(SECTIONS["A first policy"])
-        found, _ = objects.until(
-            "the policy has a status", lambda: _row(run(command)) == _row(shown) and run(command), seconds=30
-        )
-        assert _header(found) == _header(shown)
+        objects.until("the policy has a status", lambda: _row(run(command)) == _row(shown), seconds=30)
+        assert _header(run(command)) == _header(shown)
         run(remove)
     finally:
         webhook.stop()

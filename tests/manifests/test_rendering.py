@@ -95,14 +95,17 @@ ALL = [*objects(kustomize(MONITORED)).values()]
 
 def test_no_wildcard_and_no_secret_but_its_own() -> None:
     roles = [item for item in ALL if item["kind"] in ("Role", "ClusterRole")]
-    assert len(roles) == 2
+    assert len(roles) == 4
     for role in roles:
         for rule in role["rules"]:
             assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
             if "secrets" in rule["resources"]:
                 assert role["kind"] == "Role"
                 assert rule["resourceNames"] == ["spark-webhook-tls"]
-            assert not {"create", "delete", "deletecollection", "escalate", "bind"} & set(rule["verbs"])
+            if role["metadata"]["name"] == "spark-webhook":  # the server's own, and not for users
+                assert not {"create", "delete", "deletecollection", "escalate", "bind"} & set(rule["verbs"])
+            else:
+                assert rule["resources"] == ["sparkpodpolicies"]
 
 
 def test_the_pods_are_restricted_and_spread() -> None:
