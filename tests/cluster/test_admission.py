@@ -230,3 +230,23 @@ def test_a_server_that_is_not_ready_sends_the_api_server_back(
             assert spark_env(created.result(30))["STAGE"] == "prod"
         finally:
             replica.stop()
+
+
+def test_an_admission_asks_nobody(cluster: ControlPlane, webhook: Webhook, tmp_path: Path) -> None:
+    """The server is cut off from the API server, which still calls it: everything goes on."""
+    with Proxy(cluster.url) as proxy, webhook.stopped():
+        account = cluster.kubeconfig_for("spark-webhook", "spark-webhook")
+        replica = webhook.replica(kubeconfig=proxy.kubeconfig(account, tmp_path))
+        replica.start()
+        try:
+            proxy.hold()
+            connected = "spark_webhook_watch_connected"
+            objects.until("it is cut off", lambda: replica.metric(connected) == 0)
+            sent = proxy.sent
+            for make in (objects.driver, objects.executor) * 5:
+                assert spark_env(create(cluster, NAMESPACE, make(), "--dry-run=server"))["STAGE"] == "prod"
+            assert proxy.sent == sent
+            assert replica.ready()
+        finally:
+            proxy.release()
+            replica.stop()
