@@ -92,6 +92,7 @@ class StatusWriter:
             except KubeError as error:
                 if error.status not in _GONE:
                     problem = str(error)
+                    break  # the others would fare no better
             await asyncio.sleep(_PAUSE)
         if problem and problem != self._problem:
             _log.warning("can't write the status of policies", extra=fields(problem=problem))

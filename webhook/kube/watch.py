@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -24,6 +25,7 @@ _log = logging.getLogger(__name__)
 _PAGE = 50  # objects
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0  # seconds between two attempts
 _SHORTEST_WATCH, _LONGEST_WATCH = 300, 600  # seconds after which the API server ends a watch
+_SHORT = 1.0  # seconds; a watch that ends sooner tells that something is wrong
 _SILENCE = 150.0  # seconds; an idle watch has a bookmark a minute
 _GONE = 410
 _BUSY = (0, 429, 503)  # the watch may go on from where it was
@@ -81,10 +83,12 @@ class Watch(Generic[T]):
             try:
                 if not self._version:
                     await self._list()
+                started = time.monotonic()
+                await self._watch()
+                if time.monotonic() - started > _SHORT:
                     wait = _FIRST_WAIT
-                if await self._watch():
-                    wait = _FIRST_WAIT
-                continue
+                    continue
+                # An API server that goes down ends its watches at once: do not ask again in a tight loop.
             except _Relist:
                 self._version = ""
             except KubeError as error:
@@ -123,8 +127,8 @@ class Watch(Generic[T]):
         self.synced = True
         self._on_change()
 
-    async def _watch(self) -> bool:
-        """Take events until the API server ends the stream; True if any came."""
+    async def _watch(self) -> None:
+        """Take events until the API server ends the stream."""
         query = self._query(
             watch="true",
             allowWatchBookmarks="true",
@@ -132,18 +136,12 @@ class Watch(Generic[T]):
             timeoutSeconds=str(random.randint(_SHORTEST_WATCH, _LONGEST_WATCH)),
         )
         accept = METADATA if self.resource.metadata_only else JSON
-        any_came = False
         async with self._client.lines(
             self.resource.path, query=query, accept=accept, silence=_SILENCE
         ) as lines:
             self._well()
             async for line in lines:
                 self._take(orjson.loads(line))
-                any_came = True
-        if not any_came:
-            # An API server that goes down ends its watches at once: do not ask again in a tight loop.
-            raise KubeError(0, "the watch ended without an event")
-        return any_came
 
     def _take(self, event: dict[str, Any]) -> None:
         kind, item = event["type"], event["object"]
