@@ -19,7 +19,8 @@ from webhook import spark
 from webhook.changes import Change
 from webhook.namespaces import Namespace
 from webhook.policy import placeholders, selectors
-from webhook.policy.model import OnConflict, Policy, RoleBlock
+from webhook.policy.items import OnConflict
+from webhook.policy.model import Policy, RoleBlock
 from webhook.policy.values import FILLED
 from webhook.steps import STEPS
 from webhook.steps.base import Entry, Step

@@ -14,8 +14,9 @@ from typing import Any
 from webhook import spark
 from webhook.defaults import mount_path
 from webhook.policy import placeholders
+from webhook.policy.items import EnvItem, OnConflict, VolumeItem
 from webhook.policy.lint import BLOCKS, HOST_PATH, overlap
-from webhook.policy.model import EnvItem, OnConflict, Policy, RoleBlock, VolumeItem
+from webhook.policy.model import Policy, RoleBlock
 from webhook.policy.positions import Path
 
 # Directories that images have files of their own in.

@@ -5,6 +5,7 @@ It must never guess: what only looks like another type is told apart here, so th
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import yaml
@@ -12,6 +13,8 @@ from yaml.constructor import SafeConstructor
 
 TAG: Final = "tag:yaml.org,2002:"
 MERGE: Final = TAG + "merge"
+# Numbers for kubectl (go-yaml), but not for PyYAML, which wants a point and a sign in them.
+_EXPONENT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
 
 
 class Timestamp:
@@ -30,6 +33,8 @@ def tag(event: yaml.ScalarEvent) -> str:
         for found, pattern in yaml.SafeLoader.yaml_implicit_resolvers.get(event.value[:1], ()):
             if pattern.match(event.value):
                 return str(found)
+        if _EXPONENT.fullmatch(event.value):
+            return TAG + "float"
     return TAG + "str"
 
 

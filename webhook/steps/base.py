@@ -12,7 +12,7 @@ from typing import Any
 from webhook.changes import Change, EnsureItem, EnsureKey
 from webhook.kinds import MOUNTS, VOLUMES, Json
 from webhook.policy import values
-from webhook.policy.model import ConfigMapItem, SecretItem
+from webhook.policy.items import ConfigMapItem, SecretItem
 
 _LABEL_LENGTH = 63
 

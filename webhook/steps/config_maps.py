@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from webhook.changes import Change
 from webhook.defaults import mount_path
-from webhook.policy.model import ConfigMapItem
+from webhook.policy.items import ConfigMapItem
 from webhook.steps.base import Step, mounted, projection, volume_name
 
 

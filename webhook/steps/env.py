@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from webhook.changes import Change, EnsureItem, JoinEnv
 from webhook.kinds import ENV, Json
-from webhook.policy.model import EnvItem
+from webhook.policy.items import EnvItem
 from webhook.steps.base import Step
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from webhook.changes import Change, EnsureItem
 from webhook.kinds import ENV_FROM, Json
-from webhook.policy.model import EnvFromItem
+from webhook.policy.items import EnvFromItem
 from webhook.steps.base import Step
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from webhook import spark
 from webhook.changes import Change, EnsureItem
 from webhook.kinds import ENV, MOUNTS, VOLUMES, Json
-from webhook.policy.model import HadoopItem
+from webhook.policy.items import HadoopItem
 from webhook.reasons import Reason
 from webhook.steps.base import Step
 

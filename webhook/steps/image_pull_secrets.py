@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from webhook.changes import Change, EnsureItem
 from webhook.kinds import PULL_SECRETS
-from webhook.policy.model import ImagePullSecretItem
+from webhook.policy.items import ImagePullSecretItem
 from webhook.steps.base import Step
 
 

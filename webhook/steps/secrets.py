@@ -13,7 +13,7 @@ from webhook import spark
 from webhook.changes import Change, EnsureItem
 from webhook.defaults import mount_path
 from webhook.kinds import ENV
-from webhook.policy.model import SecretItem
+from webhook.policy.items import SecretItem
 from webhook.steps.base import Step, mounted, projection, volume_name
 
 # type -> (variable, file name in the secret unless `items` names one)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from webhook.changes import Change, EnsureItem
 from webhook.kinds import MOUNTS, VOLUMES
-from webhook.policy.model import VolumeItem
+from webhook.policy.items import VolumeItem
 from webhook.steps.base import Step
 
 
