@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,9 @@ from tests.cluster.webhook import Webhook, install_crds
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane() as control_plane:
+    with ControlPlane() as control_plane, pytest.MonkeyPatch.context() as patch:
+        # The clients in this process must not go by way of a proxy. Lower case wins where both are set.
+        patch.setenv("no_proxy", f"{os.environ.get('no_proxy', '')},127.0.0.1")
         yield control_plane
 
 

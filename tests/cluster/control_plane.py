@@ -104,6 +104,7 @@ class ControlPlane:
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         deadline = time.monotonic() + _READY_SECONDS
         while self.kubectl("get", "serviceaccount", "default", "-n", name, check=False).returncode:
+            self._check_processes()
             assert time.monotonic() < deadline, f"namespace {name} has no default service account"
             time.sleep(0.05)
 
@@ -190,19 +191,26 @@ class ControlPlane:
     def _wait_until_ready(self) -> None:
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(self.directory / "admin.crt", self.directory / "admin.key")
+        # Loopback is never asked for by way of a proxy, whatever the environment says.
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
-                with urllib.request.urlopen(f"{self.url}/readyz", timeout=5, context=context):
+                with opener.open(f"{self.url}/readyz", timeout=5):
                     return
             except OSError as error:
-                for program, process in self._processes.items():
-                    if process.poll() is not None:
-                        raise self._failed(program, f"ended with exit code {process.returncode}") from None
+                self._check_processes()
                 if time.monotonic() > deadline:
                     said = error.read().decode() if isinstance(error, urllib.error.HTTPError) else error
                     raise self._failed("kube-apiserver", f"is not ready: {said}") from None
             time.sleep(0.1)
+
+    def _check_processes(self) -> None:
+        for program, process in self._processes.items():
+            if process.poll() is not None:
+                raise self._failed(program, f"ended with exit code {process.returncode}") from None
 
     def _failed(self, program: str, what: str) -> ControlPlaneFailed:
         log = (self.directory / f"{program}.log").read_text(errors="replace")

@@ -27,7 +27,7 @@ CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager")
 _BINARIES = Path(__file__).parent / "binaries"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spark-pod-webhook"
 _GO = (1, 26)
-_JAVA_PACKAGE = "openjdk-17-jre-headless"
+_JAVA_PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless")  # a release of Debian has one of them
 
 
 class Missing(Exception):
@@ -38,7 +38,7 @@ class Missing(Exception):
 def kubernetes(minor: str) -> Path:
     """The folder with etcd, kube-apiserver and kube-controller-manager of this Kubernetes minor.
 
-    $KUBEBUILDER_ASSETS, as in controller-runtime's envtest, comes first.
+    $KUBEBUILDER_ASSETS, as in controller-runtime's envtest, comes first, for the minor that it holds.
     """
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
         folder = Path(assets)
@@ -46,8 +46,23 @@ def kubernetes(minor: str) -> Path:
             raise Missing(
                 f"KUBEBUILDER_ASSETS={assets} has no {', '.join(missing)}: unset it, or complete it"
             )
-        return folder
+        if (found := _kubernetes_minor(folder)) == minor:
+            return folder
+        _say(f"KUBEBUILDER_ASSETS={assets} has Kubernetes {found}, which is not {minor}")
+    if minor not in MINORS:
+        raise Missing(
+            f"Kubernetes {minor} can't be built here, only {' and '.join(MINORS)}: "
+            f"set KUBERNETES_MINOR to one of these, or KUBEBUILDER_ASSETS to a folder with {minor}"
+        )
     return _built(f"v{minor}")
+
+
+def _kubernetes_minor(folder: Path) -> str:
+    said = subprocess.run(
+        [folder / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    found = re.search(r"v(\d+\.\d+)\.", said)
+    return found[1] if found else said.strip()
 
 
 @cache
@@ -80,16 +95,22 @@ def java_home() -> Path:
         if _is_java(home):
             return home
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        _say(f"installing {_JAVA_PACKAGE}")
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         _run(["apt-get", "update", "-qq"], env=environment)
-        _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", _JAVA_PACKAGE], env=environment)
+        package = next(filter(_apt_has, _JAVA_PACKAGES), _JAVA_PACKAGES[0])
+        _say(f"installing {package}")
+        _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], env=environment)
         for home in _java_homes():
             if _is_java(home):
                 return home
     raise Missing(
-        f"Java 17 or 21 is needed: on Debian and Ubuntu, apt-get install {_JAVA_PACKAGE}; or set JAVA_HOME"
+        "Java 17 or 21 is needed: on Debian and Ubuntu, "
+        f"apt-get install {' or '.join(_JAVA_PACKAGES)}; or set JAVA_HOME"
     )
+
+
+def _apt_has(package: str) -> bool:
+    return not subprocess.run(["apt-cache", "show", package], capture_output=True, check=False).returncode
 
 
 def _java_homes() -> Iterator[Path]:

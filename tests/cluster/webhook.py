@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.tools import Missing
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
@@ -29,6 +31,9 @@ NAMESPACE = NAME = "spark-webhook"
 
 _KEEPER = Path(__file__).with_name("keeper.py")
 _SECONDS = 30.0
+_HTTPS = 443
+# Loopback is never asked for by way of a proxy, whatever the environment says.
+_PROBES = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SERVING = re.compile(r"serving https on (.*):(\d+), probes on .*:(\d+)$")
 
 
@@ -48,7 +53,7 @@ class Replica:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, _KEEPER, sys.executable, "-P", "-m", "webhook", *self._options],
-                env={**os.environ, **self._environment, "PYTHONUNBUFFERED": "1"},
+                env={**_without_proxy(), **self._environment, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for us: we end them in order
                 stdout=subprocess.PIPE,
@@ -85,7 +90,7 @@ class Replica:
 
     def probe(self, path: str) -> str:
         """The body that a path of the probe port answers. Raises OSError if it is none with status 200."""
-        with urllib.request.urlopen(self._probes + path, timeout=5) as answer:
+        with _PROBES.open(self._probes + path, timeout=5) as answer:
             text: str = answer.read().decode()
             return text
 
@@ -141,6 +146,7 @@ class Webhook:
     def start(self) -> None:
         """Start the replicas of what is installed, one after the other."""
         self.address = self._get("service", NAME)["spec"]["clusterIP"]
+        _check_port(self.address)
         for _ in range(self._wanted):
             replica = self.replica()
             replica.start()
@@ -167,7 +173,7 @@ class Webhook:
             options = [option for option in options if not option.startswith("--tls-secret")]
             options += self._certificate_files()
         account = kubeconfig or self.cluster.kubeconfig_for(NAMESPACE, NAME)
-        options += ["--kubeconfig", str(account), "--host", self.address, "--port", "443"]
+        options += ["--kubeconfig", str(account), "--host", self.address, "--port", str(_HTTPS)]
         options += ["--probe-port", "0", "--reuse-port", "--shutdown-delay", "0.2"]
         return Replica(name, options, environment, self.cluster.directory / f"{name}.log")
 
@@ -224,6 +230,22 @@ class Webhook:
         while not ask():
             assert time.monotonic() < deadline, f"not after {_SECONDS} s: {what}"
             time.sleep(0.02)
+
+
+def _without_proxy() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def _check_port(address: str) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            listener.bind((address, _HTTPS))
+        except PermissionError:
+            raise Missing(
+                f"only root may listen on {address} port {_HTTPS}, where the API server calls the webhook: "
+                f"be root, or say sudo sysctl net.ipv4.ip_unprivileged_port_start={_HTTPS}"
+            ) from None
 
 
 def install_crds(cluster: ControlPlane) -> None:
