@@ -110,7 +110,9 @@ def java_home() -> Path:
 
 
 def _apt_has(package: str) -> bool:
-    return not subprocess.run(["apt-cache", "show", package], capture_output=True, check=False).returncode
+    # Not `apt-cache show`: it knows packages by name that no release has.
+    command = ["apt-get", "install", "--simulate", "-qq", package]
+    return not subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def _java_homes() -> Iterator[Path]:
