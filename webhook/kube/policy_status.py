@@ -31,7 +31,7 @@ _PAUSE = 0.05  # seconds between two writes
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0  # seconds before what failed is tried again
 _MESSAGE = 1024  # characters
 _CONFLICTS_NAMED = 3
-_GONE = (404, 409)  # deleted meanwhile, or another object under this name by now
+_OUTDATED = (404, 409)  # deleted or changed meanwhile: the watch will tell, and then it is looked at again
 
 Json = dict[str, Any]
 
@@ -78,11 +78,13 @@ class StatusWriter:
 
     async def _write_all(self) -> bool:
         """Write what differs; True if anything could not be written."""
-        verdicts, namespaces = self._source.verdicts, dict(self._source.namespaces)
+        verdicts, namespaces = self._source.verdicts, _opted_in(self._source.namespaces)
         judged = [(key, verdict.policy, verdict.errors) for key, verdict in verdicts.items()]
-        if self._known != (judged, namespaces):
+        # Annotations of namespaces change all the time, and mean nothing here.
+        labels = {name: namespace.labels for name, namespace in namespaces.items()}
+        if self._known != (judged, labels):
             self._wanted = await asyncio.to_thread(statuses, verdicts, namespaces)
-            self._known = judged, namespaces
+            self._known = judged, labels
         problem = ""
         for item, status in await asyncio.to_thread(_different, self._wanted, verdicts):
             if not self._leadership.holding:
@@ -90,7 +92,7 @@ class StatusWriter:
             try:
                 await self._client.apply(_path(item), _body(item, status))
             except KubeError as error:
-                if error.status not in _GONE:
+                if error.status not in _OUTDATED:
                     problem = str(error)
                     break  # the others would fare no better
             await asyncio.sleep(_PAUSE)
@@ -101,14 +103,12 @@ class StatusWriter:
 
 
 def statuses(verdicts: Mapping[str, Verdict], namespaces: Mapping[str, Namespace]) -> dict[str, Json]:
-    """The status of each policy, without times and generations, by the key of its verdict."""
-    opted_in = {
-        name: namespace
-        for name, namespace in namespaces.items()
-        if namespace.labels.get(OPT_IN_LABEL) == OPT_IN_VALUE
-    }
+    """The status of each policy, without times and generations, by the key of its verdict.
+
+    `namespaces` are those that have opted in.
+    """
     scopes = {
-        key: conflicts.scope(verdict.policy, verdict.compiled, opted_in)
+        key: conflicts.scope(verdict.policy, verdict.compiled, namespaces)
         for key, verdict in verdicts.items()
         if verdict.policy is not None and verdict.compiled is not None
     }
@@ -118,7 +118,11 @@ def statuses(verdicts: Mapping[str, Verdict], namespaces: Mapping[str, Namespace
         if key not in scopes:
             rejected = _condition("Accepted", "False", "Invalid", "; ".join(verdict.errors))
             unknown = _condition("Conflicted", "Unknown", "Invalid", "not looked at: it is not in force")
-            result[key] = {"conditions": [rejected, unknown]}
+            result[key] = {
+                "namespaces": 0,
+                "features": {DRIVER: 0, EXECUTOR: 0},
+                "conditions": [rejected, unknown],
+            }
             continue
         compiled = scopes[key].compiled
         result[key] = {
@@ -130,6 +134,14 @@ def statuses(verdicts: Mapping[str, Verdict], namespaces: Mapping[str, Namespace
             ],
         }
     return result
+
+
+def _opted_in(namespaces: Mapping[str, Namespace]) -> dict[str, Namespace]:
+    return {
+        name: namespace
+        for name, namespace in namespaces.items()
+        if namespace.labels.get(OPT_IN_LABEL) == OPT_IN_VALUE
+    }
 
 
 def _conflicted(found: list[Conflict]) -> Json:
@@ -193,6 +205,8 @@ def _path(item: Json) -> str:
 
 
 def _body(item: Json, status: Json) -> Json:
-    # With the uid, a policy that was deleted is not made again, and another one of its name is left alone.
-    names = {key: item["metadata"][key] for key in ("name", "namespace", "uid") if key in item["metadata"]}
-    return {"apiVersion": API_VERSION, "kind": item["kind"], "metadata": names, "status": status}
+    # Only for what was judged: the version also keeps it from another object that has got this name since
+    # (of the status, an API server does not compare the uid).
+    names = ("name", "namespace", "resourceVersion")
+    metadata = {key: item["metadata"][key] for key in names if key in item["metadata"]}
+    return {"apiVersion": API_VERSION, "kind": item["kind"], "metadata": metadata, "status": status}
