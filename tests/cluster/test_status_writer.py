@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.cluster import objects
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.objects import OPTED_IN, Json, cluster_policy, policy
 from tests.cluster.proxy import Proxy
@@ -198,6 +199,65 @@ def test_what_could_not_be_written_is_written_later(
             await asyncio.to_thread(cluster.kubectl, "delete", "clusterrolebinding", "status-writer-test")
 
     _run(scenario)
+
+
+def test_one_that_is_refused_holds_up_no_other(cluster: ControlPlane) -> None:
+    """An admission policy of the cluster may forbid what it likes."""
+    known = _judged(*(_made(cluster, cluster_policy(name, common=ENV)) for name in ("denied", "fine")))
+    api = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    rule = {
+        "apiGroups": ["sparkwebhook.dev"],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE"],
+        "resources": ["clustersparkpodpolicies/status"],
+        "resourceNames": ["denied"],
+    }
+    validation = {"expression": "false", "message": "denied by the test"}
+    metadata = {"name": "status-writer-test"}
+    cluster.apply(
+        {
+            **api,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": metadata,
+            "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": [validation]},
+        },
+        {
+            **api,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": metadata,
+            "spec": {"policyName": metadata["name"], "validationActions": ["Deny"]},
+        },
+    )
+    forged = (
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        '{"status": {"namespaces": 5}}',
+        "--dry-run=server",
+    )
+    objects.until(
+        "the policy is in force",
+        lambda: (
+            "denied by the test" in cluster.kubectl("patch", "cspp", "denied", *forged, check=False).stderr
+        ),
+        seconds=30,
+    )
+
+    async def scenario() -> None:
+        async with _admin(cluster) as admin, writing(cluster.kubeconfig, known, Lead()) as writer:
+            writer.wake()
+
+            async def written() -> bool:
+                return bool(await _status(admin, "/clustersparkpodpolicies/fine"))
+
+            await _until("the other one", written)
+            assert await _status(admin, "/clustersparkpodpolicies/denied") is None
+
+    try:
+        _run(scenario)
+    finally:
+        kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy"
+        cluster.kubectl("delete", kinds, "status-writer-test")
 
 
 def test_what_is_said_of_a_policy_that_is_not_in_force(cluster: ControlPlane) -> None:

@@ -32,6 +32,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0  # seconds before what failed is tried ag
 _MESSAGE = 1024  # characters
 _CONFLICTS_NAMED = 3
 _OUTDATED = (404, 409)  # deleted or changed meanwhile: the watch will tell, and then it is looked at again
+_UNREACHABLE = (0, 401, 429)
 
 Json = dict[str, Any]
 
@@ -94,6 +95,7 @@ class StatusWriter:
             except KubeError as error:
                 if error.status not in _OUTDATED:
                     problem = str(error)
+                if error.status in _UNREACHABLE or error.status >= 500:
                     break  # the others would fare no better
             await asyncio.sleep(_PAUSE)
         if problem and problem != self._problem:
