@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, TypeVar
 
 from tests import corpus
 from tests.cluster.control_plane import ControlPlane
+from webhook.kube.client import KubeClient
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -43,6 +45,16 @@ def create(cluster: ControlPlane, namespace: str, pod: Json, *options: str) -> J
     arguments = ("create", "-n", namespace, "-f", "-", "-o", "json", *options)
     answer: Json = json.loads(cluster.kubectl(*arguments, stdin=json.dumps(pod)).stdout)
     return answer
+
+
+@asynccontextmanager
+async def admin(cluster: ControlPlane) -> AsyncIterator[KubeClient]:
+    """An administrator's client of the API server."""
+    client = await KubeClient.connect(cluster.kubeconfig)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 def cluster_policy(name: str, **spec: Any) -> Json:

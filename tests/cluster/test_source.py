@@ -8,15 +8,18 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tests.cluster import objects
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.objects import OPTED_IN, Json, cluster_policy, policy
 from tests.cluster.proxy import Proxy
 from webhook.kube.client import KubeClient
+from webhook.namespaces import Namespace
 from webhook.policy.compiled import PolicySet
 from webhook.sources.cluster import ClusterSource
 from webhook.sources.reading import Reading
@@ -42,6 +45,11 @@ class Follower:
     def names(self, namespace: str) -> set[str]:
         """The policies that are in force for this namespace."""
         return {found.name for found in self.policies.matching(namespace, {})} if self.readings else set()
+
+    def has(self, name: str, priority: int) -> bool:
+        """True if the policy of this name is in force with this priority, in the namespace `source`."""
+        found = self.policies.matching("source", {})
+        return any(one.name == name and one.precedence[0] == -priority for one in found)
 
     async def until(self, what: str, ask: Callable[[], bool], seconds: float = 15.0) -> float:
         """Seconds until it was true."""
@@ -76,15 +84,6 @@ async def following(kubeconfig: Path) -> AsyncIterator[Follower]:
         await client.close()
 
 
-@asynccontextmanager
-async def _admin(cluster: ControlPlane) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(cluster.kubeconfig)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
 async def _write(client: KubeClient, *documents: Json) -> None:
     for document in documents:
         metadata = document["metadata"]
@@ -108,7 +107,7 @@ def _no_policies(cluster: ControlPlane, _namespace: None) -> Any:
     yield
 
     async def clean() -> None:
-        async with _admin(cluster) as admin:
+        async with objects.admin(cluster) as admin:
             for collection in ("clustersparkpodpolicies", "namespaces/source/sparkpodpolicies"):
                 await admin.call("DELETE", f"{COLLECTION}/{collection}")
 
@@ -126,17 +125,10 @@ def _run(scenario: Callable[[], Awaitable[None]]) -> None:
 
 def test_a_change_is_in_force_within_a_second(cluster: ControlPlane) -> None:
     async def scenario() -> None:
-        async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
+        async with following(cluster.kubeconfig) as follower, objects.admin(cluster) as admin:
             for number in range(5):
                 await _write(admin, named("fast", priority=number))
-                precedence = -number
-                took = await follower.until(
-                    "the change",
-                    lambda wanted=precedence: any(  # type: ignore[misc]
-                        found.name == "fast" and found.precedence[0] == wanted
-                        for found in follower.policies.matching("source", {})
-                    ),
-                )
+                took = await follower.until("the change", partial(follower.has, "fast", number))
                 assert took < 1.0, f"in force after {took:.2f} s"
             await _delete(admin, "fast")
             assert await follower.until("the deletion", lambda: "fast" not in follower.names("source")) < 1.0
@@ -149,7 +141,7 @@ def test_what_is_known_is_kept_while_the_api_server_is_away(cluster: ControlPlan
         with Proxy(cluster.url) as proxy:
             async with (
                 following(proxy.kubeconfig(cluster.kubeconfig, tmp_path)) as follower,
-                _admin(cluster) as admin,
+                objects.admin(cluster) as admin,
             ):
                 await _write(admin, named("stays"), named("goes"))
                 await follower.until("both", lambda: {"stays", "goes"} <= follower.names("source"))
@@ -175,7 +167,7 @@ def test_watches_that_break_lose_nothing(cluster: ControlPlane, tmp_path: Path) 
         with Proxy(cluster.url) as proxy:
             async with (
                 following(proxy.kubeconfig(cluster.kubeconfig, tmp_path)) as follower,
-                _admin(cluster) as admin,
+                objects.admin(cluster) as admin,
             ):
                 for number in range(30):
                     await _write(admin, named(f"cut-{number}"))
@@ -198,14 +190,14 @@ def test_a_version_that_is_gone_is_listed_anew(
     async def scenario() -> None:
         with Proxy(cluster.url) as proxy:
             async with following(proxy.kubeconfig(cluster.kubeconfig, tmp_path)) as follower:
-                async with _admin(cluster) as admin:
+                async with objects.admin(cluster) as admin:
                     await _write(admin, named("old"), named("kept"))
                     await follower.until("both", lambda: {"old", "kept"} <= follower.names("source"))
                     proxy.hold()
                     await _delete(admin, "old")
                     await _write(admin, named("new"))
                 await asyncio.to_thread(cluster.restart_api_server)
-                async with _admin(cluster) as admin:
+                async with objects.admin(cluster) as admin:
                     await _write(admin, named("newer"))
                 proxy.release()
                 wanted = {"kept", "new", "newer"}
@@ -217,12 +209,12 @@ def test_a_version_that_is_gone_is_listed_anew(
 def test_the_api_server_restarts(cluster: ControlPlane) -> None:
     async def scenario() -> None:
         async with following(cluster.kubeconfig) as follower:
-            async with _admin(cluster) as admin:
+            async with objects.admin(cluster) as admin:
                 await _write(admin, named("before"))
                 await follower.until("it", lambda: "before" in follower.names("source"))
             await asyncio.to_thread(cluster.restart_api_server, down=1.5)
             assert "before" in follower.names("source")
-            async with _admin(cluster) as admin:
+            async with objects.admin(cluster) as admin:
                 await _write(admin, named("after"))
             await follower.until("both", lambda: {"before", "after"} == follower.names("source"), 30)
 
@@ -231,7 +223,7 @@ def test_the_api_server_restarts(cluster: ControlPlane) -> None:
 
 def test_more_than_a_page(cluster: ControlPlane) -> None:
     async def scenario() -> None:
-        async with _admin(cluster) as admin:
+        async with objects.admin(cluster) as admin:
             await asyncio.gather(*(_write(admin, named(f"page-{number:03}")) for number in range(120)))
             async with following(cluster.kubeconfig) as follower:
                 assert len(follower.names("source")) == 120
@@ -244,7 +236,7 @@ def test_an_object_that_cannot_be_used_disturbs_no_other(cluster: ControlPlane) 
     bad = policy("source", "bad", common={"volumes": [{"name": "host", "hostPath": {"path": "/data"}}]})
 
     async def scenario() -> None:
-        async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
+        async with following(cluster.kubeconfig) as follower, objects.admin(cluster) as admin:
             await _write(admin, named("good"), bad)
             await follower.until(
                 "it is judged", lambda: "SparkPodPolicy/source/bad" in follower.source.verdicts
@@ -264,7 +256,7 @@ def test_an_object_that_cannot_be_used_disturbs_no_other(cluster: ControlPlane) 
 
 def test_namespaces_come_and_change(cluster: ControlPlane) -> None:
     async def scenario() -> None:
-        async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
+        async with following(cluster.kubeconfig) as follower, objects.admin(cluster) as admin:
             selector = {"matchLabels": {"tier": "gold"}}
             await _write(
                 admin,
@@ -294,7 +286,8 @@ def test_namespaces_come_and_change(cluster: ControlPlane) -> None:
 def test_a_namespace_that_the_watch_has_not_told_of(cluster: ControlPlane, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with following(cluster.kubeconfig) as follower:
-            follower.source.namespaces.pop("source")  # type: ignore[attr-defined]
+            # As if the watch had not told of it: nobody else may change what the source knows.
+            cast("dict[str, Namespace]", follower.source.namespaces).pop("source")
             await asyncio.to_thread(
                 cluster.kubectl, "annotate", "namespace", "default", f"x={time.time()}", "--overwrite"
             )
@@ -309,7 +302,7 @@ def test_a_namespace_that_the_watch_has_not_told_of(cluster: ControlPlane, tmp_p
 
 def test_a_status_does_not_count_as_a_change(cluster: ControlPlane) -> None:
     async def scenario() -> None:
-        async with following(cluster.kubeconfig) as follower, _admin(cluster) as admin:
+        async with following(cluster.kubeconfig) as follower, objects.admin(cluster) as admin:
             await _write(admin, named("told"))
             await follower.until("it", lambda: follower.names("source") == {"told"})
             judged = follower.source.verdicts["ClusterSparkPodPolicy/told"].policy

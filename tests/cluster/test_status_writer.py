@@ -72,15 +72,6 @@ async def writing(kubeconfig: Path, known: Known, lead: Lead) -> AsyncIterator[S
         await client.close()
 
 
-@asynccontextmanager
-async def _admin(cluster: ControlPlane) -> AsyncIterator[KubeClient]:
-    client = await KubeClient.connect(cluster.kubeconfig)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
 def _made(cluster: ControlPlane, document: Json) -> Json:
     """The object as the API server has it, newly made."""
     cluster.apply(document)
@@ -106,6 +97,7 @@ async def _status(client: KubeClient, path: str) -> Any:
 
 async def _until(what: str, ask: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
+        # It is the API server that is asked: there is nobody here to set an event.
         while not await ask():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
@@ -120,7 +112,7 @@ def test_who_does_not_lead_does_not_write(cluster: ControlPlane, tmp_path: Path)
     async def scenario() -> None:
         with Proxy(cluster.url) as proxy:
             through = proxy.kubeconfig(cluster.kubeconfig, tmp_path)
-            async with _admin(cluster) as admin, writing(through, known, lead) as writer:
+            async with objects.admin(cluster) as admin, writing(through, known, lead) as writer:
                 writer.wake()
                 await asyncio.sleep(1.0)
                 assert proxy.connections == 0
@@ -150,7 +142,7 @@ def test_only_what_was_judged_is_written_to(cluster: ControlPlane) -> None:
     known = _judged(old, changed, gone, last)
 
     async def scenario() -> None:
-        async with _admin(cluster) as admin:
+        async with objects.admin(cluster) as admin:
             async with writing(cluster.kubeconfig, known, Lead()) as writer:
                 writer.wake()
 
@@ -173,7 +165,7 @@ def test_what_could_not_be_written_is_written_later(
     known = _judged(*items)
 
     async def scenario() -> None:
-        async with _admin(cluster) as admin:
+        async with objects.admin(cluster) as admin:
             nobody = json.loads(cluster.kubeconfig.read_text())
             nobody["users"][0]["user"] = {"token": cluster.token(NAMESPACE, "default")}
             kubeconfig = tmp_path / "nobody.kubeconfig"
@@ -244,7 +236,7 @@ def test_one_that_is_refused_holds_up_no_other(cluster: ControlPlane) -> None:
     )
 
     async def scenario() -> None:
-        async with _admin(cluster) as admin, writing(cluster.kubeconfig, known, Lead()) as writer:
+        async with objects.admin(cluster) as admin, writing(cluster.kubeconfig, known, Lead()) as writer:
             writer.wake()
 
             async def written() -> bool:
@@ -272,7 +264,7 @@ def test_what_is_said_of_a_policy_that_is_not_in_force(cluster: ControlPlane) ->
     path = f"/namespaces/{NAMESPACE}/sparkpodpolicies/host"
 
     async def scenario() -> None:
-        async with _admin(cluster) as admin:
+        async with objects.admin(cluster) as admin:
 
             async def is_accepted(status: str) -> bool:
                 present = await _status(admin, path) or {}

@@ -48,7 +48,6 @@ class KubeClient:
     def __init__(self, configuration: Configuration) -> None:
         self._api = ApiClient(configuration)
         self._api.user_agent = "spark-webhook"
-        self.host: str = configuration.host
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None) -> Self:
