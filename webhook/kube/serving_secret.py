@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from certs.authority import Issued, issue
 from webhook.kube.client import JSON_PATCH, MERGE_PATCH, KubeClient, KubeError
 from webhook.kube.watch import Object, Resource, Watch
-from webhook.logs import fields
+from webhook.logs import fields, frames
 
 _log = logging.getLogger(__name__)
 
@@ -79,14 +79,19 @@ class ServingSecret:
                 try:
                     self._tell(await self._reconcile())
                     wait = _FIRST_WAIT
+                    continue
                 except KubeError as error:
-                    if (
-                        error.status != _CONFLICT
-                    ):  # another replica was faster: the watch tells of what it did
+                    # In conflict, another replica was faster, and the watch tells of what it did.
+                    if error.status != _CONFLICT:
                         self._tell(str(error))
-                    await asyncio.sleep(wait)
-                    wait = min(wait * 2, _LONGEST_WAIT)
-                    self._changed.set()
+                except Exception as error:
+                    # What is served stays, and whoever else follows the cluster goes on.
+                    more = fields(traceback=frames(error))
+                    _log.error("keeping the certificate failed, this is a bug", extra=more)
+                    self._tell(f"failed with {type(error).__name__}, see the log")
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LONGEST_WAIT)
+                self._changed.set()
 
     def problems(self) -> list[str]:
         """What keeps the certificate or the caBundle from being right."""
