@@ -13,7 +13,7 @@ from typing import Any
 
 TARGET = Path(__file__).parent.parent / "webhook" / "policy" / "kubernetes.json"
 CORE = "io.k8s.api.core.v1."
-ROOTS = ("Volume", "VolumeMount", "KeyToPath", "EnvVarSource", "ConfigMapEnvSource", "SecretEnvSource")
+ROOTS = ("PodSpec", "KeyToPath")
 
 # Optional in the schema, but a pod without them is refused: "effectively required, but due to backwards
 # compatibility allowed to be empty".

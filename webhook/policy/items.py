@@ -113,20 +113,20 @@ class ConfigMapItem(MountedItem):
     """A ConfigMap, mounted as files."""
 
 
-def _with_fields_of(shape: str) -> Callable[[type[_M]], type[_M]]:
-    """Adds the other fields of a Kubernetes type to a model."""
+def with_fields_of(shape: str) -> Callable[[type[_M]], type[_M]]:
+    """Adds the other fields of a Kubernetes type (kubernetes.json) to a model."""
 
     def extend(model: type[_M]) -> type[_M]:
         names = [name for name in shapes.fields(shape) if name != "name" and name not in model.model_fields]
         added: dict[str, Any] = {name: (Annotated[Any, FieldOf(shape, name)], None) for name in names}
         return create_model(
-            model.__name__, __base__=model, __doc__=model.__doc__, __module__=__name__, **added
+            model.__name__, __base__=model, __doc__=model.__doc__, __module__=model.__module__, **added
         )
 
     return extend
 
 
-@_with_fields_of("VolumeMount")
+@with_fields_of("VolumeMount")
 class VolumeMountItem(Model):
     """A Kubernetes VolumeMount of the volume it stands in, and the containers that get it."""
 
@@ -167,7 +167,7 @@ class VolumeMountItem(Model):
 _SOURCES = frozenset(shapes.fields("Volume")) - {"name"}
 
 
-@_with_fields_of("Volume")
+@with_fields_of("Volume")
 class VolumeItem(Item):
     """A Kubernetes Volume, and where it is mounted."""
 

@@ -12,9 +12,11 @@ from typing import Any
 from webhook.changes import Change, EnsureItem, EnsureKey
 from webhook.kinds import MOUNTS, VOLUMES, Json
 from webhook.policy import values
-from webhook.policy.items import ConfigMapItem, SecretItem
+from webhook.policy.items import ConfigMapItem, Item, SecretItem
 
 _LABEL_LENGTH = 63
+# What an object says beside the keys that a pod gets.
+_SHARED = frozenset({"onConflict", "containers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,27 @@ class Entry:
 def entries(value: dict[str, str]) -> Iterable[tuple[str, Entry]]:
     """The items of a map field."""
     return ((f"[{key}]", Entry(key, text)) for key, text in value.items())
+
+
+def split(value: Item | None) -> Iterable[tuple[str, Any]]:
+    """The items of a field that is one object (securityContext): each of its keys is a feature of its own."""
+    if value is None:
+        return ()
+    shared = {key: getattr(value, key) for key in _SHARED if key in value.model_fields_set}
+    return (
+        (f".{key}", type(value).model_construct({*shared, key}, **shared, **{key: getattr(value, key)}))
+        for key in sorted(value.model_fields_set - _SHARED)
+    )
+
+
+def split_key(item: Item) -> str:
+    """The one key of an item that `split` made."""
+    return next(iter(item.model_fields_set - _SHARED))
+
+
+def one(value: Item | None) -> Iterable[tuple[str, Any]]:
+    """The items of a field that is one feature as a whole (hadoop)."""
+    return () if value is None else (("", value),)
 
 
 def volume_name(name: str, suffix: str, options: Json) -> str:

@@ -13,7 +13,7 @@ from webhook.changes import Change, EnsureItem
 from webhook.kinds import ENV, MOUNTS, VOLUMES, Json
 from webhook.policy.items import HadoopItem
 from webhook.reasons import Reason
-from webhook.steps.base import Step
+from webhook.steps.base import Step, one
 
 
 def changes(item: HadoopItem) -> Sequence[Change]:
@@ -33,5 +33,5 @@ STEP = Step(
     changes=changes,
     identity=lambda _item: "hadoop",
     subject=lambda item: f"hadoop configMap {item.configMap}",
-    items=lambda value: () if value is None else (("", value),),
+    items=one,
 )
