@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import spark, status
-from webhook.changes import EnsureKey, Plan, Refusal
+from webhook.changes import EnsureKey
+from webhook.objects import MalformedPod
 from webhook.patch import Operation
+from webhook.plan import Plan, Refusal
 from webhook.pod import SparkPod
 from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet
 from webhook.policy.placeholders import MissingValue
 from webhook.reasons import Reason
-from webhook.views import MalformedPod
 
 __all__ = ["Decision", "Finding", "MalformedPod", "admit"]
 

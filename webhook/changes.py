@@ -1,142 +1,25 @@
 """What a feature step may ask for: ensure an item of a list or a key of a map, under stated conflict rules.
 
-A change only says what should be there. `Plan` checks all changes of a feature against the pod and against
-the features before it, and writes either all of them or none. Nothing here knows any single feature.
+A change only says what should be there; webhook.plan checks and writes it. Nothing here knows any single
+feature. It must never write to a pod itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 from webhook import spark
-from webhook.kinds import ENV, Json, ListKind
-from webhook.pod import Place, SparkPod
+from webhook.kinds import ENV, Json, ListKind, hashable
+from webhook.plan import Change, Plan, Refusal, not_found
+from webhook.pod import Containers, Exactly, Place, containers_of
 from webhook.reasons import Reason
-from webhook.views import ListView, MapView, text_of
+from webhook.views import ListView, text_of
+
+__all__ = ["Change", "EnsureItem", "EnsureKey", "JoinEnv"]
 
 MAX_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object together (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
-
-
-class Change(Protocol):
-    """One thing that should be there. `feature` is the id of the feature that asks for it."""
-
-    feature: str
-
-    def check(self, plan: Plan) -> Refusal | None:
-        """Add to the plan what has to be written, or say why it can't be."""
-
-    def same_wish(self, other: Change) -> bool:
-        """True if the other change wants the very same at this place."""
-
-
-View = ListView | MapView
-Edit = Callable[[Any, Any], None]
-
-
-class Refusal(NamedTuple):
-    """Why a change can't be made; `detail` is what else a reader should know."""
-
-    reason: Reason
-    detail: str = ""
-
-
-class Plan:
-    """The changes of one feature (or of one atomic policy) against one pod: checked first, then written.
-
-    A change that is checked claims its place (`claims` of the view): later features can't ask for something
-    else there, also when the claim's own feature was refused. So the features that go first decide, and a
-    second pass over the result (reinvocation) decides the same: nothing can have come to stand where a
-    refused feature would meet it. Where one was refused on account of what is there, the place is `firm`:
-    what is there stays, even if a later feature has the same wish and may replace.
-
-    A plan is used again for the next feature after `write` or `refuse`.
-
-    Args:
-        pod: the pod as it is after the features before
-
-    Attributes:
-        on_conflict: the rule of the feature being checked: `Keep`, `Replace` or `Reject`
-        replacing: features that take the place of a value of the author's
-        edits: what to write: the view's method, identity and value
-    """
-
-    __slots__ = ("edits", "on_conflict", "pod", "replacing")
-
-    def __init__(self, pod: SparkPod) -> None:
-        self.pod = pod
-        self.on_conflict = "Keep"
-        self.replacing: list[str] = []
-        self.edits: list[tuple[Edit, Any, Any]] = []
-
-    def check(self, on_conflict: str, changes: Sequence[Change]) -> Refusal | None:
-        """Check the changes of a feature; what they need is kept until `write` or `refuse`."""
-        self.on_conflict = on_conflict
-        for change in changes:
-            refusal = change.check(self)
-            if refusal is not None:
-                return refusal
-        return None
-
-    def write(self) -> None:
-        """Write all edits."""
-        for edit, identity, wanted in self.edits:
-            edit(identity, wanted)
-        self.edits.clear()
-
-    def refuse(self) -> None:
-        """Write nothing, and make ready for the next feature."""
-        self.edits.clear()
-        self.replacing = []
-
-    def label_changes(self) -> list[tuple[str, str | None]]:
-        """The labels that `write` would change, with their values before."""
-        labels = self.pod.map("labels")
-        return [(key, labels.get(key)) for edit, key, _ in self.edits if edit == labels.put]
-
-    def claim(self, view: View, identity: Hashable, change: Change) -> Refusal | None:
-        """Claim a place, unless an earlier claim wants something else there."""
-        claim: Change | None = view.claims.get(identity)
-        if claim is None:
-            view.claims[identity] = change
-        elif identity in view.firm or not change.same_wish(claim):
-            return Refusal(Reason.POLICY_CONFLICT, claim.feature)
-        return None
-
-    def edit_once(self, edit: Edit, identity: Hashable, wanted: Any) -> None:
-        """Keep an edit, unless this plan writes the very same already."""
-        if not any(place == identity and other == edit for other, place, _ in self.edits):
-            self.edits.append((edit, identity, wanted))
-
-    def planned(self, view: ListView, identity: Hashable) -> int | None:
-        """The index of the edit that will write this item; None if there is none."""
-        writes = (view.add, view.replace)
-        for index, (edit, place, _) in enumerate(self.edits):
-            if place == identity and edit in writes:
-                return index
-        return None
-
-    def stays(self, view: View, identity: Hashable, reason: Reason) -> Refusal:
-        """What is there is somebody's and stays."""
-        view.firm.add(identity)
-        return Refusal(reason)
-
-    def conflict(self, view: View, identity: Hashable, change: Change) -> Refusal | None:
-        """Apply onConflict to a value of the author's; None: it may be replaced."""
-        if self.on_conflict == "Replace":
-            self.replacing.append(change.feature)
-            return None
-        reason = Reason.CONFLICT_REJECTED if self.on_conflict == "Reject" else Reason.CONFLICT_KEPT
-        return self.stays(view, identity, reason)
-
-
-def _not_found(place: Place) -> Refusal:
-    return Refusal(Reason.SPARK_CONTAINER_NOT_FOUND if place[1] == "Spark" else Reason.CONTAINER_NOT_FOUND)
-
-
-def _place(kind: ListKind, containers: str | Sequence[str]) -> Place:
-    return (kind, containers if isinstance(containers, str) else tuple(containers))
 
 
 class EnsureItem:
@@ -154,12 +37,12 @@ class EnsureItem:
     def __init__(
         self,
         kind: ListKind,
-        item: Json,
-        containers: str | Sequence[str] = "Spark",
+        item: Any,
+        containers: str | Sequence[str] | Exactly = "Spark",
         owned_reason: Reason = Reason.SPARK_OWNS,
     ) -> None:
         self.feature = ""
-        self.place = _place(kind, containers)
+        self.place: Place = (kind, containers_of(containers))
         self.item = item
         self.owned_reason = owned_reason
         self.identity = kind.identity(item)
@@ -167,7 +50,17 @@ class EnsureItem:
 
     def same_wish(self, other: Change) -> bool:
         """See Change.same_wish."""
-        return self is other or (isinstance(other, EnsureItem) and other.canonical == self.canonical)
+        if self is other:
+            return True
+        if not isinstance(other, EnsureItem):
+            return False
+        return self.place[0].joined is not None or other.canonical == self.canonical
+
+    def described(self) -> Iterable[tuple[Hashable, Containers | None, Hashable]]:
+        """See Change.described."""
+        kind, containers = self.place
+        wish = "joined" if kind.joined is not None else hashable(self.canonical)
+        yield (*kind.within, kind.field, self.identity), containers if kind.in_container else None, wish
 
     @property
     def canonical(self) -> Any:
@@ -180,7 +73,7 @@ class EnsureItem:
         """See Change.check."""
         views = plan.pod.known.get(self.place) or plan.pod.views(self.place)
         if views is None:
-            return _not_found(self.place)
+            return not_found(self.place[1])
         identity = self.identity
         for view in views:
             if identity in view.claims or identity in view.index:
@@ -189,7 +82,21 @@ class EnsureItem:
                     return refusal
             else:
                 view.claims[identity] = self
-                plan.edits.append((view.add, identity, self.item))
+                refusal = self._add(plan, view)
+                if refusal is not None:
+                    return refusal
+        return None
+
+    def _add(self, plan: Plan, view: ListView) -> Refusal | None:
+        """Nothing of this identity is there: add it, unless the list could not take it."""
+        kind = view.kind
+        if kind.limit is not None and len(view) + len(plan.planned_items(view)) >= kind.limit:
+            return Refusal(Reason.LIST_FULL, f"at most {kind.limit}")
+        if kind.unique is not None and (text := self.item.get(kind.unique)) is not None:
+            others = (*view.items, *plan.planned_items(view))
+            if any(other.get(kind.unique) == text for other in others):
+                return Refusal(Reason.NAME_TAKEN, f"{kind.unique} {text}")
+        plan.edit_once(view.add, self.identity, self.item)
         return None
 
     def _meet(self, plan: Plan, view: ListView) -> Refusal | None:
@@ -198,11 +105,12 @@ class EnsureItem:
         refusal = plan.claim(view, identity, self)
         if refusal is not None:
             return refusal
-        have = view.get(identity)
-        if have is None:
-            plan.edit_once(view.add, identity, self.item)
-            return None
         kind = view.kind
+        have = view.get(identity)
+        if kind.joined is not None:
+            return self._join(plan, view, kind.joined)
+        if have is None:
+            return None if plan.planned(view, identity) is not None else self._add(plan, view)
         if have == self.item or kind.canonical(have) == self.canonical:
             return None
         if kind.owned(have):
@@ -218,6 +126,19 @@ class EnsureItem:
             plan.edit_once(view.replace, identity, merged)
         return refusal
 
+    def _join(self, plan: Plan, view: ListView, joined: Callable[[Json, Json], Json]) -> Refusal | None:
+        """Items of such a kind never compete: both are had in one."""
+        planned = plan.planned(view, self.identity)
+        have = view.get(self.identity) if planned is None else plan.edits[planned][2]
+        if have is None:
+            return self._add(plan, view)
+        item = joined(have, self.item)
+        if planned is not None:
+            plan.edits[planned] = (plan.edits[planned][0], self.identity, item)
+        elif item != have:
+            plan.edits.append((view.replace, self.identity, item))
+        return None
+
 
 class JoinEnv:
     """A text should be part of an environment variable, joined to what the author has, once only.
@@ -232,23 +153,27 @@ class JoinEnv:
     __slots__ = ("feature", "name", "place", "separator", "value")
 
     def __init__(
-        self, name: str, value: str, separator: str, containers: str | Sequence[str] = "Spark"
+        self, name: str, value: str, separator: str, containers: str | Sequence[str] | Exactly = "Spark"
     ) -> None:
         self.feature = ""
         self.name = name
         self.value = value
         self.separator = separator
-        self.place = _place(ENV, containers)
+        self.place: Place = (ENV, containers_of(containers))
 
     def same_wish(self, other: Change) -> bool:
         """Texts joined to one variable do not compete, if the next pass can tell them apart again."""
         return isinstance(other, JoinEnv) and other.separator == self.separator
 
+    def described(self) -> Iterable[tuple[Hashable, Containers | None, Hashable]]:
+        """See Change.described."""
+        yield (ENV.field, self.name), self.place[1], ("joined by", self.separator)
+
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""
         views = plan.pod.known.get(self.place) or plan.pod.views(self.place)
         if views is None:
-            return _not_found(self.place)
+            return not_found(self.place[1])
         for view in views:
             refusal = self._check(plan, view)
             if refusal is not None:
@@ -302,6 +227,10 @@ class EnsureKey:
     def same_wish(self, other: Change) -> bool:
         """See Change.same_wish."""
         return isinstance(other, EnsureKey) and other.value == self.value
+
+    def described(self) -> Iterable[tuple[Hashable, Containers | None, Hashable]]:
+        """See Change.described."""
+        yield (self.field, self.key), None, self.value
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""

@@ -6,7 +6,7 @@ Every rule is a pure function of items. It must never know a policy, nor where i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -27,17 +27,25 @@ class ListKind:
         filled_in: item -> True if Kubernetes, and not the author, chose its value
         merged: (item of the pod, item wanted) -> what stands there once the wanted one has replaced it
         in_container: the list is a container's, not the pod's
+        within: the objects between spec or container and the list
         read_in_order: an item must come before those that refer to it
+        joined: (item of the pod, item wanted) -> both in one, for kinds whose items never compete
+        unique: another field that no two items may share
+        limit: how many items Kubernetes allows
     """
 
     field: str
-    identity: Callable[[Json], Hashable]
-    canonical: Callable[[Json], Any]
+    identity: Callable[[Any], Hashable]
+    canonical: Callable[[Any], Any]
     owned: Callable[[Json], bool]
     filled_in: Callable[[Json], bool]
     merged: Callable[[Json, Json], Json]
     in_container: bool
     read_in_order: bool = False
+    within: tuple[str, ...] = ()
+    joined: Callable[[Json, Json], Json] | None = None
+    unique: str | None = None
+    limit: int | None = None
 
 
 def _never(_item: Json) -> bool:
@@ -152,3 +160,78 @@ ENV_FROM = ListKind(
     },
     in_container=True,
 )
+
+
+def _keyed(field: str, *keys: str, within: tuple[str, ...] = (), in_container: bool = False) -> ListKind:
+    """A list whose items are the same one if these fields are equal; a stated field replaces the author's."""
+    return ListKind(
+        field=field,
+        identity=lambda item: tuple([item.get(key) for key in keys]),
+        canonical=defaults.plain,
+        owned=_never,
+        filled_in=_never,
+        merged=_stated_keys,
+        in_container=in_container,
+        within=within,
+    )
+
+
+def values(*path: str, in_container: bool = False, limit: int | None = None) -> ListKind:
+    """A list of plain values, or of objects that only count as a whole: an item is there or it is not.
+
+    Args:
+        path: from spec or container to the list
+    """
+    *within, field = path
+    return ListKind(
+        field=field,
+        identity=_whole,
+        canonical=lambda _item: True,
+        owned=_never,
+        filled_in=_never,
+        merged=_stated_keys,
+        in_container=in_container,
+        within=tuple(within),
+        limit=limit,
+    )
+
+
+def _whole(item: Any) -> Hashable:
+    return hashable(defaults.plain(item)) if isinstance(item, dict) else hashable(item)
+
+
+def hashable(value: Any) -> Hashable:
+    """A JSON-like value as a key; maps with the same entries are equal."""
+    if isinstance(value, dict):
+        return frozenset((key, hashable(inner)) for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(hashable, value))
+    plain: Hashable = value
+    return plain
+
+
+def _joined_host_names(have: Json, want: Json) -> Json:
+    names = have.get("hostnames") or []
+    return {
+        **have,
+        "hostnames": [*names, *(name for name in want.get("hostnames") or () if name not in names)],
+    }
+
+
+HOST_ALIASES = replace(_keyed("hostAliases", "ip"), joined=_joined_host_names)
+SPREAD_CONSTRAINTS = _keyed("topologySpreadConstraints", "topologyKey", "whenUnsatisfiable")
+READINESS_GATES = _keyed("readinessGates", "conditionType")
+SCHEDULING_GATES = _keyed("schedulingGates", "name")
+RESOURCE_CLAIMS = _keyed("resourceClaims", "name")
+SYSCTLS = _keyed("sysctls", "name", within=("securityContext",))
+DNS_OPTIONS = _keyed("options", "name", within=("dnsConfig",))
+# MaxDNSNameservers and MaxDNSSearchPaths of k8s.io/kubernetes/pkg/apis/core/validation.
+NAMESERVERS = values("dnsConfig", "nameservers", limit=3)
+SEARCHES = values("dnsConfig", "searches", limit=32)
+PORTS = replace(
+    _keyed("ports", in_container=True),
+    identity=lambda item: (item.get("containerPort"), item.get("protocol") or "TCP"),
+    unique="name",
+)
+VOLUME_DEVICES = _keyed("volumeDevices", "devicePath", in_container=True)
+CONTAINER_CLAIMS = _keyed("claims", "name", "request", within=("resources",), in_container=True)

@@ -1,7 +1,7 @@
 """RFC 6902 operations and JSON Pointers: the only place that writes paths.
 
-Operations are recorded while the pod is changed, never found by comparing afterwards. There is no `remove`:
-nothing that an author wrote is taken away.
+Operations are recorded while the pod is changed, never found by comparing afterwards. `remove` is only for
+what Kubernetes derived from a field that is being set: nothing that an author wrote is taken away.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 Operation = dict[str, Any]
-"""{"op": "add" | "replace", "path": JSON Pointer, "value": any JSON}."""
+"""{"op": "add" | "replace", "path": JSON Pointer, "value": any JSON}, or {"op": "remove", "path": ...}."""
 
 
 def escape(segment: str) -> str:
@@ -37,10 +37,14 @@ class Patch:
         """Record that what stands at the path becomes the value."""
         self.operations.append({"op": "replace", "path": path, "value": value})
 
+    def remove(self, path: str) -> None:
+        """Record that what stands at the path goes away."""
+        self.operations.append({"op": "remove", "path": path})
+
     def amend(self, old: Any, new: Any) -> bool:
         """Let an operation that wrote this very object write another; False if none did."""
         for operation in self.operations:
-            if operation["value"] is old:
+            if operation.get("value") is old:
                 operation["value"] = new
                 return True
         return False

@@ -5,29 +5,63 @@ Its parts are found when they are first asked for. It must never decide whether 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
 from webhook.namespaces import Namespace
+from webhook.objects import MalformedPod, MapView, ObjectView, dotted
 from webhook.patch import Patch
-from webhook.views import ListView, MalformedPod, MapView, dotted, text_of
+from webhook.views import ListView, text_of
 
-Place = tuple[ListKind, str | tuple[str, ...]]
-"""A kind of list, and for a container's the containers: `Spark`, `All` or names."""
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """The container of this name, also one that a policy added."""
+
+    name: str
+
+
+Containers = str | tuple[str, ...] | Exactly
+"""`Spark`, `All`, names, or exactly one. `All` and names leave out containers that policies add."""
+
+Place = tuple[ListKind, Containers]
+"""A kind of list, and for a container's the containers."""
+
+
+def containers_of(stated: str | Sequence[str] | Exactly) -> Containers:
+    """A policy's `containers` in a form that can be a key."""
+    return stated if isinstance(stated, str | Exactly) else tuple(stated)
+
+
+class Injected(NamedTuple):
+    """The names of what the policies for a pod may add to it: containers, volumes.
+
+    In a later pass these stand in the pod already. They are left out where a first pass would not have seen
+    them, so that both decide the same.
+    """
+
+    containers: frozenset[str] = frozenset()
+    volumes: frozenset[str] = frozenset()
+
+
+NOTHING_INJECTED = Injected()
 
 
 class Container:
     """One container or init container of the pod, and its lists."""
 
-    __slots__ = ("_lists", "_patch", "name", "path", "raw")
+    __slots__ = ("_lists", "_patch", "field", "name", "view")
 
-    def __init__(self, raw: Any, path: str, patch: Patch) -> None:
+    def __init__(self, raw: Any, field: str, position: int, patch: Patch) -> None:
+        path = f"/spec/{field}/{position}"
         if not isinstance(raw, dict):
             raise MalformedPod(dotted(path), "expected a container")
-        self.raw: Json = raw
-        self.path = path
+        self.view = ObjectView(raw, patch, path)
+        self.field = field
         self.name = raw.get("name")
         self._patch = patch
         self._lists: dict[ListKind, ListView] = {}
@@ -36,7 +70,7 @@ class Container:
         """The view on one of the container's lists."""
         view = self._lists.get(kind)
         if view is None:
-            view = self._lists[kind] = ListView(kind, self.raw, f"{self.path}/{kind.field}", self._patch)
+            view = self._lists[kind] = ListView(kind, self.view.descend(kind.within), self._patch)
         return view
 
     def env_value(self, name: str) -> str | None:
@@ -53,9 +87,12 @@ class SparkPod:
         role: `driver` or `executor`
         namespace: where it is created; the pod itself may not say
         labels: the labels as the author set them, for placeholders
+        injected: names of containers and volumes that policies for this pod may add
 
     Attributes:
         known: the views that were asked for
+        spec: the view on the pod's spec
+        names: holds the claims of container names
 
     Raises:
         MalformedPod: here or from any accessor, if the JSON is not that of a pod
@@ -63,19 +100,30 @@ class SparkPod:
 
     __slots__ = (
         "_all",
+        "_made",
         "_maps",
+        "_meta",
         "_spark_container",
-        "_spec",
         "_values",
+        "injected",
         "known",
         "labels",
         "metadata",
+        "names",
         "namespace",
         "patch",
         "role",
+        "spec",
     )
 
-    def __init__(self, raw: Json, role: str, namespace: Namespace, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        raw: Json,
+        role: str,
+        namespace: Namespace,
+        labels: Mapping[str, str],
+        injected: Injected = NOTHING_INJECTED,
+    ) -> None:
         self.role = role
         self.namespace = namespace
         self.patch = Patch()
@@ -84,10 +132,14 @@ class SparkPod:
         spec = raw.get("spec")
         if not isinstance(spec, dict):
             raise MalformedPod("spec", "expected an object")
-        self._spec: Json = spec
+        self.spec = ObjectView(spec, self.patch, "/spec")
+        self._meta = ObjectView(self.metadata, self.patch, "/metadata")
+        self.names = ObjectView({}, self.patch, "")
+        self.injected = injected
         self.known: dict[Place, tuple[ListView, ...]] = {}
         self._values: dict[tuple[str, str], str | None] = {}
         self._maps: dict[str, MapView] = {}
+        self._made: set[str] = set()
         self._all: tuple[Container, ...] | None = None
         self._spark_container: Container | None = None
 
@@ -95,10 +147,7 @@ class SparkPod:
         """The view on `labels`, `annotations` (of metadata) or `nodeSelector` (of spec)."""
         view = self._maps.get(field)
         if view is None:
-            if field == "nodeSelector":
-                view = MapView(self._spec, field, "/spec/nodeSelector", self.patch)
-            else:
-                view = MapView(self.metadata, field, f"/metadata/{field}", self.patch)
+            view = MapView(self.spec if field == "nodeSelector" else self._meta, field)
             self._maps[field] = view
         return view
 
@@ -108,10 +157,10 @@ class SparkPod:
         if self._all is None:
             found = []
             for field in ("initContainers", "containers"):
-                items = self._spec.get(field) or []
+                items = self.spec.get(field) or []
                 if not isinstance(items, list):
                     raise MalformedPod(f"spec.{field}", "expected a list")
-                found += [Container(raw, f"/spec/{field}/{at}", self.patch) for at, raw in enumerate(items)]
+                found += [Container(raw, field, at, self.patch) for at, raw in enumerate(items)]
             self._all = tuple(found)
         return self._all
 
@@ -126,7 +175,7 @@ class SparkPod:
         return self._spark_container
 
     def _find_spark_container(self) -> Container | None:
-        main = [container for container in self.containers if container.path.startswith("/spec/containers/")]
+        main = [container for container in self.containers if container.field == "containers"]
         marker = spark.MARKER_ENV[self.role]
         try:
             for container in main:
@@ -140,13 +189,42 @@ class SparkPod:
         for container in main:
             if container.name in names:
                 return container
-        return main[0] if len(main) == 1 else None
+        authors = [container for container in main if container.name not in self.injected.containers]
+        return authors[0] if len(authors) == 1 else None
+
+    def container(self, name: str) -> Container | None:
+        """The container of this name, whoever added it."""
+        return next((container for container in self.containers if container.name == name), None)
+
+    def add_container(self, field: str, raw: Json, place: int) -> None:
+        """Insert a container into one of the two lists, at a position or, past its end, at the end."""
+        others = [container for container in self.containers if container.field == field]
+        items = self.spec.get(field)
+        if items is None:
+            items = []
+            self.spec.put(field, items)
+            self._made.add(field)
+        place = min(place, len(items))
+        path = f"/spec/{field}"
+        # Later features may change it, and a policy's own copy must stay as it is.
+        raw = copy.deepcopy(raw)
+        if field not in self._made:
+            self.patch.add(f"{path}/-" if place == len(items) else f"{path}/{place}", raw)
+        for position, container in enumerate(others[place:], place + 1):
+            container.view.move(f"{path}/{position}")
+        items.insert(place, raw)
+        added = Container(raw, field, place, self.patch)
+        added.view.fresh = True
+        mains = [container for container in self.containers if container.field != field]
+        own = [*others[:place], added, *others[place:]]
+        self._all = tuple([*own, *mains] if field == "initContainers" else [*mains, *own])
 
     def views(self, place: Place) -> tuple[ListView, ...] | None:
         """The lists that a place stands for (`known` from now on); None if a container can't be found."""
         kind, containers = place
         if not kind.in_container:
-            found: tuple[ListView, ...] = (ListView(kind, self._spec, f"/spec/{kind.field}", self.patch),)
+            owner = self.spec.descend(kind.within)
+            found: tuple[ListView, ...] = (ListView(kind, owner, self.patch),)
         else:
             targets = self._targets(containers)
             if targets is None:
@@ -155,13 +233,27 @@ class SparkPod:
         self.known[place] = found
         return found
 
-    def _targets(self, containers: str | tuple[str, ...]) -> tuple[Container, ...] | None:
+    def objects(self, containers: Containers | None, keys: tuple[str, ...]) -> Sequence[ObjectView] | None:
+        """The objects below the spec (None), or below each of the containers; None if one can't be found."""
+        if containers is None:
+            return (self.spec.descend(keys),)
+        targets = self._targets(containers)
+        return None if targets is None else [target.view.descend(keys) for target in targets]
+
+    def _targets(self, containers: Containers) -> tuple[Container, ...] | None:
         if containers == "Spark":
-            found = self.spark_container
+            spark_container = self.spark_container
+            return None if spark_container is None else (spark_container,)
+        if isinstance(containers, Exactly):
+            found = self.container(containers.name)
             return None if found is None else (found,)
+        authors = self.containers
+        if self.injected.containers:
+            own, added = self.spark_container, self.injected.containers
+            authors = tuple(each for each in authors if each is own or each.name not in added)
         if containers == "All":
-            return self.containers
-        by_name = {container.name: container for container in self.containers}
+            return authors
+        by_name = {each.name: each for each in authors}
         if any(name not in by_name for name in containers):
             return None
         return tuple(by_name[name] for name in containers)

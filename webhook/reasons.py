@@ -33,6 +33,9 @@ class Reason(StrEnum):
     SPARK_CONFIGURED = "SparkConfigured"
     SPARK_CONTAINER_NOT_FOUND = "SparkContainerNotFound"
     CONTAINER_NOT_FOUND = "ContainerNotFound"
+    VOLUME_NOT_FOUND = "VolumeNotFound"
+    NAME_TAKEN = "NameTaken"
+    LIST_FULL = "ListFull"
     NOT_JOINABLE = "NotJoinable"
     NO_VALUE = "NoValue"
     INVALID_VALUE = "InvalidValue"
@@ -66,6 +69,9 @@ _TEXT: dict[Reason, str] = {
     Reason.SPARK_CONFIGURED: "Spark was configured with this feature itself",
     Reason.SPARK_CONTAINER_NOT_FOUND: "it can't be told which container is Spark's",
     Reason.CONTAINER_NOT_FOUND: "a container that the policy names is not in the pod",
+    Reason.VOLUME_NOT_FOUND: "a volume that is to be mounted is not in the pod",
+    Reason.NAME_TAKEN: "something else in the pod has this name, which must be unique",
+    Reason.LIST_FULL: "Kubernetes allows no more items in this list",
     Reason.NOT_JOINABLE: "the pod's value is not a literal, so nothing can be joined to it",
     Reason.NO_VALUE: "a placeholder has no value here and no default",
     Reason.INVALID_VALUE: "with its placeholders filled in, the value is not valid",

@@ -16,8 +16,8 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from webhook import spark
-from webhook.changes import Change
 from webhook.namespaces import Namespace
+from webhook.plan import Change
 from webhook.policy import placeholders, selectors
 from webhook.policy.items import OnConflict
 from webhook.policy.model import Policy, RoleBlock

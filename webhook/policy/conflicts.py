@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import spark
-from webhook.changes import Change, EnsureItem, EnsureKey, JoinEnv
 from webhook.namespaces import Namespace
 from webhook.policy.compiled import CompiledPolicy
 from webhook.policy.lint import overlap
@@ -68,17 +67,17 @@ def find(scopes: Iterable[Scope]) -> dict[str, list[Conflict]]:
         for role in (spark.DRIVER, spark.EXECUTOR):
             for feature in one.compiled.features[role]:
                 for change in feature.wishes():
-                    where, containers, wish = _described(change)
-                    place = places[role, where]
-                    first = _first_other(place, containers, wish, met)
-                    if first is not None:
-                        winner = ordered[first].compiled.name
-                        conflict = Conflict(one.compiled.name, feature.field, feature.subject, winner)
-                        found[conflict.policy].setdefault(conflict.field, conflict)
-                    asking = place[containers]
-                    if not asking.all >> index:  # of its own wishes for one place, the first one counts
-                        asking.all |= 1 << index
-                        asking.by_wish[wish] |= 1 << index
+                    for where, containers, wish in change.described():
+                        place = places[role, where]
+                        first = _first_other(place, containers, wish, met)
+                        if first is not None:
+                            winner = ordered[first].compiled.name
+                            conflict = Conflict(one.compiled.name, feature.field, feature.subject, winner)
+                            found[conflict.policy].setdefault(conflict.field, conflict)
+                        asking = place[containers]
+                        if not asking.all >> index:  # of its own wishes for one place, the first one counts
+                            asking.all |= 1 << index
+                            asking.by_wish[wish] |= 1 << index
     return {name: list(by_field.values()) for name, by_field in found.items()}
 
 
@@ -131,26 +130,6 @@ def _needed(selector: LabelSelector | None) -> Iterator[tuple[str, set[str]]]:
     yield from allowed.items()
 
 
-def _described(change: Change) -> tuple[Hashable, Hashable, Hashable]:
-    """The place, the containers, and what is wanted there: equal for the same wish (`Change.same_wish`)."""
-    match change:
-        case EnsureItem(place=(kind, containers)):
-            return (kind.field, change.identity), containers, _hashable(change.canonical)
-        case JoinEnv(place=(kind, containers)):
-            return (kind.field, change.name), containers, ("joined by", change.separator)
-        case EnsureKey():
-            return (change.field, change.key), "All", change.value
-    raise TypeError(type(change).__name__)
-
-
-def _hashable(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return frozenset((key, _hashable(inner)) for key, inner in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(map(_hashable, value))
-    plain: Hashable = value
-    return plain
-
-
 def _listed(containers: Any) -> Any:
-    return list(containers) if isinstance(containers, tuple) else containers
+    """As `overlap` knows them; of the pod itself (None) there is one."""
+    return "All" if containers is None else list(containers) if isinstance(containers, tuple) else containers

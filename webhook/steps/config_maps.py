@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.changes import Change
 from webhook.defaults import mount_path
+from webhook.plan import Change
 from webhook.policy.items import ConfigMapItem
 from webhook.steps.base import Step, mounted, projection, volume_name
 
