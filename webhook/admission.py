@@ -16,7 +16,7 @@ from webhook.objects import MalformedPod
 from webhook.patch import Operation
 from webhook.plan import Plan, Refusal
 from webhook.pod import SparkPod
-from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet
+from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet, injected
 from webhook.policy.placeholders import MissingValue
 from webhook.reasons import Reason
 
@@ -158,7 +158,7 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
         labels, before = status.author_labels(labels, annotations, policies.read_labels)
     matching = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
     if matching:
-        pod = SparkPod(raw, role, policies.namespace(namespace), dict(labels))
+        pod = SparkPod(raw, role, policies.namespace(namespace), dict(labels), injected(matching, role))
         _Admission(pod, decision, policies.read_labels, before).run(matching, annotations)
     return decision
 

@@ -29,11 +29,31 @@ _SOURCE_DEFAULTS: dict[str, dict[str, Any]] = {
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4"},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _NESTED_DEFAULTS: dict[str, dict[str, Any]] = {
     "fieldRef": {"apiVersion": "v1"},
     "resourceFieldRef": {"divisor": Decimal(0)},
     "serviceAccountToken": {"expirationSeconds": 3600},
+    "httpGet": {"scheme": "HTTP", "path": "/"},
+    **dict.fromkeys(("livenessProbe", "readinessProbe", "startupProbe"), _PROBE),
 }
+# What an API server sets where a pod says nothing.
+_FILLED_IN_SPEC: dict[tuple[str, ...], Any] = {
+    ("schedulerName",): "default-scheduler",
+    ("dnsPolicy",): "ClusterFirst",
+    ("terminationGracePeriodSeconds",): 30,
+    ("serviceAccountName",): "default",
+    ("serviceAccount",): "default",
+    ("priority",): 0,
+    ("preemptionPolicy",): "PreemptLowerPriority",
+    ("enableServiceLinks",): True,
+}
+_FILLED_IN_CONTAINER: dict[tuple[str, ...], Any] = {
+    ("terminationMessagePath",): "/dev/termination-log",
+    ("terminationMessagePolicy",): "File",
+}
+# Fields for which an API server keeps no difference between false and absent.
+_FALSE_IS_ABSENT = frozenset({"hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty"})
 _QUANTITY_KEYS = frozenset({"sizeLimit", "divisor"})
 _QUANTITY_MAPS = frozenset({"requests", "limits"})
 
@@ -76,6 +96,32 @@ def mount(item: dict[str, Any]) -> Any:
     if result.get("mountPropagation") == "None":
         del result["mountPropagation"]
     return result
+
+
+def value(path: tuple[str, ...], item: Any) -> Any:
+    """The value of a single field for comparing; None if it is as good as absent.
+
+    Args:
+        path: from the spec or the container to the field
+    """
+    if item is None or item in ("", {}, []) or (item is False and path[-1] in _FALSE_IS_ABSENT):
+        return None
+    return _number(item) if path[-2:-1] and path[-2] in _QUANTITY_MAPS else _canonical(path[-1], item)
+
+
+def filled_in_spec(path: tuple[str, ...], item: Any) -> bool:
+    """True if the field of a pod's spec has the value that an API server gives it by itself."""
+    return bool(_FILLED_IN_SPEC.get(path) == item)
+
+
+def filled_in_container(path: tuple[str, ...], item: Any, container: dict[str, Any]) -> bool:
+    """True if the field of a container has the value that an API server gives it by itself."""
+    if path == ("imagePullPolicy",):
+        image = container.get("image")
+        name = image.rpartition("/")[2] if isinstance(image, str) else ""
+        newest = "@" not in name and name.partition(":")[2] in ("", "latest")
+        return bool(item == ("Always" if newest else "IfNotPresent"))
+    return bool(_FILLED_IN_CONTAINER.get(path, object()) == item)
 
 
 def plain(item: dict[str, Any]) -> Any:

@@ -105,8 +105,13 @@ class ObjectView:
             write(f"{self.path}/{escape(key)}", value)
         self.raw[key] = value
 
-    def drop(self, key: str) -> None:
-        """Remove a field that Kubernetes filled in; nothing happens if it is not there."""
+    @property
+    def root(self) -> ObjectView:
+        """The spec, or the container, that this object is below."""
+        return self if self._parent is None else self._parent.root
+
+    def drop(self, key: str, _value: None = None) -> None:
+        """Remove a field that Kubernetes derived from another one; nothing happens if it is not there."""
         if self.raw is not None and key in self.raw:
             if not self.fresh:
                 self._patch.remove(f"{self.path}/{escape(key)}")

@@ -6,9 +6,9 @@ Its parts are found when they are first asked for. It must never decide whether 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from webhook import spark
 from webhook.kinds import ENV, Json, ListKind
@@ -16,6 +16,8 @@ from webhook.namespaces import Namespace
 from webhook.objects import MalformedPod, MapView, ObjectView, dotted
 from webhook.patch import Patch
 from webhook.views import ListView, text_of
+
+ListField = Literal["containers", "initContainers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,16 @@ class Injected(NamedTuple):
 
 
 NOTHING_INJECTED = Injected()
+
+
+class NewContainer(Protocol):
+    """A container to add to `field`; `place` tells the index among the containers of that list, by name."""
+
+    field: ListField
+    container: Json
+
+    def place(self, pod: SparkPod, names: list[str | None]) -> int:
+        """The index at which it is to be inserted."""
 
 
 class Container:
@@ -196,28 +208,29 @@ class SparkPod:
         """The container of this name, whoever added it."""
         return next((container for container in self.containers if container.name == name), None)
 
-    def add_container(self, field: str, raw: Json, place: int) -> None:
-        """Insert a container into one of the two lists, at a position or, past its end, at the end."""
+    def insert_container(self, _name: Hashable, added: NewContainer) -> None:
+        """Insert a container into one of the two lists, where it wants to be."""
+        field = added.field
         others = [container for container in self.containers if container.field == field]
         items = self.spec.get(field)
         if items is None:
             items = []
             self.spec.put(field, items)
             self._made.add(field)
-        place = min(place, len(items))
+        place = added.place(self, [container.name for container in others])
         path = f"/spec/{field}"
-        # Later features may change it, and a policy's own copy must stay as it is.
-        raw = copy.deepcopy(raw)
+        # Later features may change it, and the policy's own copy must stay as it is.
+        raw = copy.deepcopy(added.container)
         if field not in self._made:
             self.patch.add(f"{path}/-" if place == len(items) else f"{path}/{place}", raw)
-        for position, container in enumerate(others[place:], place + 1):
-            container.view.move(f"{path}/{position}")
+        for position, moved in enumerate(others[place:], place + 1):
+            moved.view.move(f"{path}/{position}")
         items.insert(place, raw)
-        added = Container(raw, field, place, self.patch)
-        added.view.fresh = True
-        mains = [container for container in self.containers if container.field != field]
-        own = [*others[:place], added, *others[place:]]
-        self._all = tuple([*own, *mains] if field == "initContainers" else [*mains, *own])
+        container = Container(raw, field, place, self.patch)
+        container.view.fresh = True
+        mine = [*others[:place], container, *others[place:]]
+        rest = [each for each in self.containers if each.field != field]
+        self._all = tuple([*mine, *rest] if field == "initContainers" else [*rest, *mine])
 
     def views(self, place: Place) -> tuple[ListView, ...] | None:
         """The lists that a place stands for (`known` from now on); None if a container can't be found."""

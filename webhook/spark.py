@@ -12,6 +12,9 @@ APP_NAME_LABEL = "spark-app-name"
 VERSION_LABEL = "spark-version"
 EXECUTOR_ID_LABEL = "spark-exec-id"
 
+# In a policy it stands for Spark's own container, whatever that one is called.
+CONTAINER_PLACEHOLDER = "spark"
+
 DRIVER, EXECUTOR = "driver", "executor"
 # Stands for the executor id in pods that a StatefulSet or Deployment makes, until the driver relabels them.
 UNASSIGNED_EXECUTOR_ID = "EXECID"

@@ -16,14 +16,19 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from webhook import spark
+from webhook.changes import EnsureItem
+from webhook.containers import EnsureContainer
+from webhook.kinds import VOLUMES
 from webhook.namespaces import Namespace
 from webhook.plan import Change
+from webhook.pod import NOTHING_INJECTED, Injected
 from webhook.policy import placeholders, selectors
 from webhook.policy.items import OnConflict
 from webhook.policy.model import Policy, RoleBlock
 from webhook.policy.values import FILLED
 from webhook.steps import STEPS
 from webhook.steps.base import Entry, Step
+from webhook.volume_needs import NeedVolume
 
 _ROLES = (spark.DRIVER, spark.EXECUTOR)
 _MAX_CACHED_NAMESPACES = 10_000
@@ -112,6 +117,8 @@ class CompiledPolicy:
         applied_count: the same, with their number instead of their names
         reads: the pod labels that its selector and its placeholders read
         writes: the labels that it writes, with the values; one with a placeholder is any
+        injects: by role, the containers and volumes that it adds
+        reads_others: the roles for which it has features that look for what other policies may inject
     """
 
     name: str
@@ -129,6 +136,8 @@ class CompiledPolicy:
     applied_count: Mapping[str, bytes]
     reads: frozenset[str]
     writes: Mapping[str, frozenset[str]]
+    injects: Mapping[str, Injected]
+    reads_others: frozenset[str]
 
 
 class _NamespacePolicies:
@@ -295,6 +304,39 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
             | {key for kind, key in placeholders.names(dumped) if kind == "POD_LABEL"}
         ),
         writes={key: frozenset(values) for key, values in writes.items()},
+        injects={role: _injects(items) for role, items in features.items()},
+        reads_others=frozenset(role for role, items in features.items() if _reads_others(items)),
+    )
+
+
+def injected(policies: Sequence[CompiledPolicy], role: str) -> Injected:
+    """What these policies may add to a pod, as far as any of them has to know."""
+    if not any(role in policy.reads_others for policy in policies):
+        return NOTHING_INJECTED
+    each = [policy.injects[role] for policy in policies]
+    return Injected(
+        frozenset().union(*(one.containers for one in each)),
+        frozenset().union(*(one.volumes for one in each)),
+    )
+
+
+def _injects(features: Iterable[Feature]) -> Injected:
+    changes = [change for feature in features for change in feature.wishes()]
+    return Injected(
+        frozenset(change.name for change in changes if isinstance(change, EnsureContainer)),
+        frozenset(
+            change.item["name"]
+            for change in changes
+            if isinstance(change, EnsureItem) and change.place[0] is VOLUMES
+        ),
+    )
+
+
+def _reads_others(features: Iterable[Feature]) -> bool:
+    return any(
+        isinstance(change, EnsureContainer | NeedVolume)
+        for feature in features
+        for change in feature.wishes()
     )
 
 
