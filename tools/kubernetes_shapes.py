@@ -24,12 +24,15 @@ REQUIRED_BY_VALIDATION = {
     "ConfigMapVolumeSource": ["name"],
     "EphemeralVolumeSource": ["volumeClaimTemplate"],
     "PersistentVolumeClaimSpec": ["accessModes", "resources"],
+    "PodDNSConfigOption": ["name"],
     "SecretEnvSource": ["name"],
     "SecretKeySelector": ["name"],
     "SecretProjection": ["name"],
     "SecretVolumeSource": ["secretName"],
     "VolumeResourceRequirements": ["requests"],
 }
+# A policy states a part of a pod, and need not name its containers.
+NOT_REQUIRED = {"PodSpec": {"containers"}}
 # The only ObjectMeta is the one of an ephemeral volume's claim, where Kubernetes refuses all other fields.
 ONLY = {"ObjectMeta": {"labels", "annotations"}}
 SCALARS = {"Quantity": "quantity", "IntOrString": "intOrString", "Time": "string"}
@@ -65,7 +68,8 @@ def shape(name: str, definition: dict[str, Any], wanted: list[str]) -> dict[str,
         for field, value in sorted(definition["properties"].items())
         if only is None or field in only
     }
-    required = sorted({*definition.get("required", []), *REQUIRED_BY_VALIDATION.get(name, [])})
+    stated = {*definition.get("required", []), *REQUIRED_BY_VALIDATION.get(name, [])}
+    required = sorted(stated - NOT_REQUIRED.get(name, set()))
     return {"required": required, "fields": fields} if required else {"fields": fields}
 
 

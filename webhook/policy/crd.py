@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from webhook.policy.model import API_VERSION, CLUSTER_KIND, NAMESPACED_KIND, PolicySpec
-from webhook.policy.shapes import EXACTLY_ONE
+from webhook.policy.shapes import EXACTLY_ONE, OPAQUE
 from webhook.policy.values import INT32_MAX, INT64_MAX
 
 Json = dict[str, Any]
@@ -100,6 +100,8 @@ def _structural(schema: Json, definitions: Json) -> Json:
     """A JSON schema of pydantic as a structural one: no references, no unions, a type everywhere."""
     if reference := schema.get("$ref"):
         schema = definitions[reference.rsplit("/", 1)[1]]
+    if schema.get(OPAQUE):
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     options = [option for option in _options(schema) if option.get("type") != "null"]
     if len(options) == 1:
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}

@@ -1,98 +1,51 @@
-"""Kubernetes types as pydantic sees them: raw dicts whose fields are checked one by one, none unknown.
+"""Kubernetes types as pydantic sees them: raw dicts whose fields are checked one by one.
 
 The types come from kubernetes.json (tools/kubernetes_shapes.py writes it). A checked value is a plain dict
-with exactly the keys that were written: no default is filled in and no object is built.
+with exactly the keys that were written: no default is filled in and no object is built. A field that is not
+known is an error, unless the type is open. What is checked beyond the types stands in shape_rules.py.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from webhook.policy import values
+from webhook.policy import shape_rules, values
 
 _SHAPES: dict[str, dict[str, Any]] = json.loads(
     resources.files("webhook.policy").joinpath("kubernetes.json").read_text(encoding="utf-8")
 )["shapes"]
 
-# What Kubernetes checks beyond the type, by "Shape.field" or "*.field".
-_RULES: dict[str, values.Rule] = {
-    "KeyToPath.path": values.file_path,
-    "DownwardAPIVolumeFile.path": values.file_path,
-    "KeyToPath.key": values.config_key,
-    "SecretKeySelector.key": values.config_key,
-    "ConfigMapKeySelector.key": values.config_key,
-    "SecretKeySelector.name": values.dns_subdomain,
-    "ConfigMapKeySelector.name": values.dns_subdomain,
-    "SecretEnvSource.name": values.dns_subdomain,
-    "ConfigMapEnvSource.name": values.dns_subdomain,
-    "SecretProjection.name": values.dns_subdomain,
-    "ConfigMapProjection.name": values.dns_subdomain,
-    "SecretVolumeSource.secretName": values.dns_subdomain,
-    "ConfigMapVolumeSource.name": values.dns_subdomain,
-    "PersistentVolumeClaimVolumeSource.claimName": values.dns_subdomain,
-    "HostPathVolumeSource.path": values.no_parent,
-    "EmptyDirVolumeSource.medium": values.medium,
-    "ServiceAccountTokenProjection.path": values.file_path,
-    "ObjectFieldSelector.fieldPath": values.pod_field,
-    "ResourceFieldSelector.resource": values.container_resource,
-    "VolumeMount.subPath": values.relative_path,
-    "VolumeMount.subPathExpr": values.relative_path,
-}
-_CHOICES = {
-    "HostPathVolumeSource.type": (
-        *(
-            "",
-            "DirectoryOrCreate",
-            "Directory",
-            "FileOrCreate",
-            "File",
-            "Socket",
-            "CharDevice",
-            "BlockDevice",
-        ),
-    ),
-    "ImageVolumeSource.pullPolicy": ("Always", "IfNotPresent", "Never"),
-    "PersistentVolumeClaimSpec.accessModes": (
-        *("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
-    ),
-    "PersistentVolumeClaimSpec.volumeMode": ("Filesystem", "Block"),
-    "VolumeMount.mountPropagation": ("None", "HostToContainer", "Bidirectional"),
-    "VolumeMount.recursiveReadOnly": ("Disabled", "IfPossible", "Enabled"),
-    "LabelSelectorRequirement.operator": ("In", "NotIn", "Exists", "DoesNotExist"),
-}
-_FILE_MODES = frozenset(
-    f"{shape}.{field}"
-    for shape, definition in _SHAPES.items()
-    for field in definition["fields"]
-    if field in ("mode", "defaultMode") and shape != "EmptyDirVolumeSource"
-)
-_INT32: Final[dict[str, Any]] = {"ge": -values.INT32_MAX - 1, "le": values.INT32_MAX}
-_INT64: Final[dict[str, Any]] = {"ge": -values.INT64_MAX - 1, "le": values.INT64_MAX}
-_ONE_OF = {
-    "EnvVarSource": tuple(_SHAPES["EnvVarSource"]["fields"]),
-    "VolumeProjection": tuple(_SHAPES["VolumeProjection"]["fields"]),
-    "DownwardAPIVolumeFile": ("fieldRef", "resourceFieldRef"),
-}
-
-
 EXACTLY_ONE = "x-exactly-one"
 """In a JSON schema: the names of fields of which one has to be there, and only one."""
 
 
-class Shape:
-    """Annotates a `dict[str, Any]` with the Kubernetes type that it must have."""
+OPAQUE = "x-opaque"
+"""In a JSON schema: a CRD does not describe this object."""
+OPEN = "x-open"
+"""In a JSON schema: fields that are not known are let through."""
 
-    def __init__(self, name: str) -> None:
+
+class Shape:
+    """Annotates a `dict[str, Any]` with the Kubernetes type that it must have.
+
+    Args:
+        name: of the type
+        open: fields that it does not know, at any depth, are let through as they are: a cluster may be newer
+    """
+
+    def __init__(self, name: str, *, open: bool = False) -> None:  # noqa: A002 - the word for it
         self.name = name
+        self.open = open
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _dumped_as_it_is(_object(self.name))
+        return _dumped_as_it_is(_Reader(self.open).object(self.name))
 
 
 class FieldOf:
@@ -103,7 +56,8 @@ class FieldOf:
         self.field = field
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return _dumped_as_it_is(_kind(_SHAPES[self.shape]["fields"][self.field], self.shape, self.field))
+        kind = _SHAPES[self.shape]["fields"][self.field]
+        return _dumped_as_it_is(_Reader(False).kind(kind, f"{self.shape}.{self.field}"))
 
 
 def fields(shape: str) -> tuple[str, ...]:
@@ -115,66 +69,93 @@ def _dumped_as_it_is(schema: CoreSchema) -> CoreSchema:
     return cast("CoreSchema", {**schema, "serialization": core_schema.simple_ser_schema("any")})
 
 
-def _object(name: str) -> CoreSchema:
-    shape = _SHAPES[name]
-    required = shape.get("required", ())
-    schema: CoreSchema = core_schema.typed_dict_schema(
-        {
-            field: core_schema.typed_dict_field(_kind(kind, name, field), required=field in required)
-            for field, kind in shape["fields"].items()
-        },
-        extra_behavior="forbid",
-        strict=True,
-    )
-    if names := _ONE_OF.get(name):
-        schema = core_schema.no_info_after_validator_function(
-            _exactly_one(names),
-            schema,
-            metadata={"pydantic_js_extra": {EXACTLY_ONE: list(names)}},
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Makes pydantic's schemas of kubernetes.json's types; `name` is a rule's name, as in shape_rules.py."""
+
+    open: bool
+
+    def object(self, shape: str) -> CoreSchema:
+        """The schema of a type with fields."""
+        definition = _SHAPES[shape]
+        required = definition.get("required", ())
+        extra: dict[str, Any] = {}
+        if shape in shape_rules.OPAQUE or self.open:
+            extra[OPAQUE] = True
+        if self.open:
+            extra[OPEN] = True
+        schema: CoreSchema = core_schema.typed_dict_schema(
+            {
+                field: core_schema.typed_dict_field(
+                    self.kind(kind, f"{shape}.{field}"), required=field in required
+                )
+                for field, kind in definition["fields"].items()
+            },
+            extra_behavior="allow" if self.open else "forbid",
+            extras_schema=_unknown_value() if self.open else None,
+            strict=True,
         )
-    return schema
+        if names := shape_rules.EXACTLY_ONE.get(shape):
+            schema = _checked(schema, _exactly_one(names, frozenset(definition["fields"])))
+            extra[EXACTLY_ONE] = list(names)
+        if names := shape_rules.AT_MOST_ONE.get(shape):
+            schema = _checked(schema, _at_most_one(names))
+        if check := shape_rules.CHECKS.get(shape):
+            schema = _checked(schema, _passing(check))
+        return cast("CoreSchema", {**schema, "metadata": {"pydantic_js_extra": extra}} if extra else schema)
+
+    def kind(self, kind: Any, name: str) -> CoreSchema:
+        """The schema of a field's type."""
+        match kind:
+            case [item]:
+                return core_schema.list_schema(self.kind(item, name), strict=True)
+            case {"*": value}:
+                return core_schema.dict_schema(_key(f"{name}."), self.kind(value, f"{name}.*"), strict=True)
+            case "string":
+                return _text(name)
+            case "boolean":
+                return core_schema.bool_schema(strict=True)
+            case "int32" | "int64":
+                least, most = _range(kind, name)
+                return core_schema.int_schema(strict=True, ge=least, le=most)
+            case "quantity":
+                number = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=0, le=values.INT64_MAX)
+                return _text_or(number, values.quantity)
+            case "intOrString":
+                least, most = _range("int32", name)
+                whole = core_schema.int_schema(strict=True, ge=least, le=most)
+                return _text_or(whole, shape_rules.RULES.get(name))
+            case str():
+                return self.object(kind)
+        raise ValueError(f"kubernetes.json has a type that is not known here: {kind}")
 
 
-def _kind(kind: Any, shape: str, field: str) -> CoreSchema:
-    match kind:
-        case [item]:
-            return core_schema.list_schema(_kind(item, shape, field), strict=True)
-        case {"*": value}:
-            text = _kind("string", shape, "")
-            return core_schema.dict_schema(text, _kind(value, shape, ""), strict=True)
-        case "string":
-            return _text(shape, field)
-        case "boolean":
-            return core_schema.bool_schema(strict=True)
-        case "int32" | "int64":
-            if f"{shape}.{field}" in _FILE_MODES:
-                return core_schema.int_schema(strict=True, ge=0, le=values.FILE_MODE_MAX)
-            return core_schema.int_schema(strict=True, **(_INT32 if kind == "int32" else _INT64))
-        case "quantity":
-            return _text_or(
-                core_schema.float_schema(strict=True, allow_inf_nan=False, **_INT64), values.quantity
-            )
-        case "intOrString":
-            return _text_or(core_schema.int_schema(strict=True, **_INT32), None)
-        case str():
-            return _object(kind)
-    raise ValueError(f"kubernetes.json has a type that is not known here: {kind}")
+def _range(kind: str, name: str) -> tuple[int, int]:
+    most = values.INT32_MAX if kind == "int32" else values.INT64_MAX
+    return shape_rules.RANGES.get(name, (-most - 1, most))
 
 
-def _text(shape: str, field: str) -> CoreSchema:
-    name = f"{shape}.{field}"
-    if choices := _CHOICES.get(name):
+def _text(name: str) -> CoreSchema:
+    if choices := shape_rules.CHOICES.get(name):
         return core_schema.literal_schema(list(choices))
-    return _checked_text(_RULES.get(name))
+    if fixed := shape_rules.FIXED.get(name):
+        return _literal_text(fixed)
+    return _checked_text(shape_rules.RULES.get(name))
+
+
+def _key(name: str) -> CoreSchema:
+    """A map's key: placeholders in keys are not filled in, so those that have a rule hold none."""
+    rule = shape_rules.RULES.get(name)
+    return _literal_text(rule) if rule else _checked_text(None)
+
+
+def _literal_text(check: values.Rule) -> CoreSchema:
+    return values.literal(check).applied_to(core_schema.str_schema(strict=True))
 
 
 def _checked_text(check: values.Rule | None) -> CoreSchema:
-    validate = values.checker(check) if check else values.check_text
-    return core_schema.with_info_after_validator_function(
-        validate,
-        core_schema.str_schema(strict=True),
-        metadata={"pydantic_js_extra": values.schema_extra(check)},
-    )
+    checked = values.rule(check) if check else values.Checked(values.check_text, {})
+    return checked.applied_to(core_schema.str_schema(strict=True))
 
 
 def _text_or(number: CoreSchema, check: values.Rule | None) -> CoreSchema:
@@ -194,6 +175,25 @@ def _keep(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any
     return value
 
 
+def _unknown_value() -> CoreSchema:
+    """The value of a field that is not known: only its texts can be looked at."""
+
+    def validate(value: Any, info: core_schema.ValidationInfo) -> Any:
+        waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+        while waiting:
+            path, found = waiting.pop()
+            if isinstance(found, str):
+                if problem := values.any_text_error(found, filled=bool(info.context)):
+                    raise values.fault(problem, *path)
+            elif isinstance(found, dict):
+                waiting += (((*path, str(key)), inner) for key, inner in found.items())
+            elif isinstance(found, list):
+                waiting += (((*path, index), inner) for index, inner in enumerate(found))
+        return value
+
+    return core_schema.with_info_after_validator_function(validate, core_schema.any_schema())
+
+
 def exactly_one(names: Iterable[str]) -> Any:
     """The CEL rule that one of these fields is there and no other of them."""
     names = list(names)
@@ -205,10 +205,34 @@ def exactly_one(names: Iterable[str]) -> Any:
     }
 
 
-def _exactly_one(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _checked(schema: CoreSchema, check: Callable[[dict[str, Any]], dict[str, Any]]) -> CoreSchema:
+    return core_schema.no_info_after_validator_function(check, schema)
+
+
+def _passing(check: shape_rules.Check) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def validate(value: dict[str, Any]) -> dict[str, Any]:
-        if sum(name in value for name in names) != 1:
+        check(value)
+        return value
+
+    return validate
+
+
+def _exactly_one(names: tuple[str, ...], known: frozenset[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def validate(value: dict[str, Any]) -> dict[str, Any]:
+        found = sum(name in value for name in names)
+        # A field that is not known (in an open type) may be a new one of them.
+        if found > 1 or (not found and value.keys() <= known):
             raise values.fault(f"needs exactly one of {', '.join(names)}")
+        return value
+
+    return validate
+
+
+def _at_most_one(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def validate(value: dict[str, Any]) -> dict[str, Any]:
+        found = [name for name in names if value.get(name, "") != ""]
+        if len(found) > 1:
+            raise values.fault(f"{' and '.join(found)} exclude each other: keep one", found[1])
         return value
 
     return validate

@@ -7,6 +7,7 @@ with `context=FILLED`, when braces are plain text.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final
@@ -29,12 +30,14 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _ENV_NAME = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[EPTGMkmun]|[EPTGMK]i)?", re.ASCII)
+_QUANTITY = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[EPTGMkmun]|[EPTGMK]i)?", re.ASCII)
 _POD_FIELD = re.compile(
     r"metadata\.(name|namespace|uid|((labels|annotations)(\['[^']+'\])?))"
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
 )
 _RESOURCE = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-\w+)")
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SYSCTL = re.compile(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*")
 _NUL_INSIDE = "must not contain the character NUL"
 
 Rule = Callable[[str], str | None]
@@ -141,6 +144,8 @@ def no_parent(text: str) -> str | None:
 def quantity(text: str) -> str | None:
     if _QUANTITY.fullmatch(text):
         return None
+    if _QUANTITY.fullmatch(text.removeprefix("-")):
+        return "must not be negative"
     return "not a quantity: write a number, and if need be a unit, as in 500m, 2, 10Gi"
 
 
@@ -165,6 +170,40 @@ def container_resource(text: str) -> str | None:
     return "not a resource: use limits or requests of cpu, memory or ephemeral-storage, as in limits.memory"
 
 
+def not_empty(text: str) -> str | None:
+    return None if text else "must not be empty"
+
+
+def port_name(text: str) -> str | None:
+    if len(text) <= 15 and _PORT_NAME.fullmatch(text) and "--" not in text:
+        return None
+    return (
+        "not a valid name of a port: use lower case letters, digits and single '-' between them, "
+        "at most 15, at least one letter"
+    )
+
+
+def ip_address(text: str) -> str | None:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return "not an IP address: write it as in 10.0.0.1 or fd00::1"
+    return None
+
+
+def search_domain(text: str) -> str | None:
+    """A DNS search domain: a dot may stand at its end or alone, and underscores are fine."""
+    if text == "." or not dns_subdomain(text.removesuffix(".").replace("_", "a")):
+        return None
+    return "not a valid domain: use lower case letters, digits, '-', '_' and '.', as in jobs.example.com"
+
+
+def sysctl(text: str) -> str | None:
+    if len(text) <= 253 and _SYSCTL.fullmatch(text):
+        return None
+    return "not the name of a kernel parameter: write it as in net.ipv4.ip_local_port_range"
+
+
 # The rules as regular expressions that mean the same in RE2; lengths, and what they can't say, are missing.
 _PATTERNS: dict[Rule, str] = {
     dns_label: _DNS_LABEL.pattern,
@@ -179,11 +218,11 @@ _PATTERNS: dict[Rule, str] = {
 }
 
 
-def text_error(text: str) -> str | None:
-    """What is wrong with any text of a policy, whatever it is for."""
+def any_text_error(text: str, *, filled: bool = False) -> str | None:
+    """What is wrong with any text of a policy, whatever it is for; `filled`: its braces are plain text."""
     if "\x00" in text:
         return _NUL_INSIDE
-    return placeholders.error(text)
+    return placeholders.error(text) if "{{" in text and not filled else None
 
 
 def checker(check: Rule) -> Validator:
@@ -191,7 +230,7 @@ def checker(check: Rule) -> Validator:
 
     def validate(value: str, info: ValidationInfo) -> str:
         if not info.context and "{{" in value:
-            if problem := text_error(value):
+            if problem := any_text_error(value):
                 raise fault(problem)
             if placeholders.present(value):
                 return value
@@ -220,8 +259,12 @@ class Checked:
         self._extra = extra
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return self.applied_to(handler(source))
+
+    def applied_to(self, schema: CoreSchema) -> CoreSchema:
+        """The schema of a text, with the validator after it."""
         return core_schema.with_info_after_validator_function(
-            self._validate, handler(source), metadata={"pydantic_js_extra": self._extra}
+            self._validate, schema, metadata={"pydantic_js_extra": self._extra}
         )
 
 
@@ -245,10 +288,7 @@ def literal(check: Rule) -> Checked:
 
 def check_text(value: str, info: ValidationInfo) -> str:
     """The checker of text that has no other rule."""
-    problem = _NUL_INSIDE if "\x00" in value else None
-    if problem is None and not info.context and "{{" in value:
-        problem = placeholders.error(value)
-    if problem:
+    if problem := any_text_error(value, filled=bool(info.context)):
         raise fault(problem)
     return value
 
