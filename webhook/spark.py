@@ -41,11 +41,14 @@ CONTAINER_NAMES = {
 
 HADOOP_VOLUME, HADOOP_PATH, HADOOP_ENV = "hadoop-properties", "/opt/hadoop/conf", "HADOOP_CONF_DIR"
 TOKEN_ENV = "HADOOP_TOKEN_FILE_LOCATION"
+KRB5_VOLUME, KRB5_PATH = "krb5-file", "/etc/krb5.conf"
+KEYTAB_VOLUME, KEYTAB_PATH = "kerberos-keytab", "/mnt/secrets/kerberos-keytab"
+TOKENS_VOLUME, TOKENS_PATH = "hadoop-secret", "/mnt/secrets/hadoop-credentials"
+CREDENTIALS_VOLUME, CREDENTIALS_PATH = "kubernetes-credentials", "/mnt/secrets/spark-kubernetes-credentials"
 
-_SECRETS_TOKEN = "secrets (type HadoopDelegationToken)"
 OWN_ENV = {
     HADOOP_ENV: "hadoop",
-    TOKEN_ENV: _SECRETS_TOKEN,
+    TOKEN_ENV: "kerberos",
     "SPARK_LOCAL_DIRS": "localDirs",
     "SPARK_CONF_DIR": "sparkConf",
     "_SPARK_AUTH_SECRET": "sparkConf",
@@ -70,20 +73,20 @@ OWN_VOLUMES = {
     "spark-conf-volume-driver": "sparkConf",
     "spark-conf-volume-exec": "sparkConf",
     "pod-template-volume": "",
-    "kubernetes-credentials": "kubernetesCredentials",
+    CREDENTIALS_VOLUME: "kubernetesCredentials",
     HADOOP_VOLUME: "hadoop",
-    "krb5-file": "kerberos",
-    "kerberos-keytab": "kerberos",
-    "hadoop-secret": _SECRETS_TOKEN,
+    KRB5_VOLUME: "kerberos",
+    KEYTAB_VOLUME: "kerberos",
+    TOKENS_VOLUME: "kerberos",
 }
 OWN_PATHS = {
     "/opt/spark/conf": "sparkConf",
     "/opt/spark/pod-template": "",
     HADOOP_PATH: "hadoop",
-    "/etc/krb5.conf": "kerberos",
-    "/mnt/secrets/kerberos-keytab": "kerberos",
-    "/mnt/secrets/hadoop-credentials": _SECRETS_TOKEN,
-    "/mnt/secrets/spark-kubernetes-credentials": "kubernetesCredentials",
+    KRB5_PATH: "kerberos",
+    KEYTAB_PATH: "kerberos",
+    TOKENS_PATH: "kerberos",
+    CREDENTIALS_PATH: "kubernetesCredentials",
 }
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from webhook.policy import ownership, values
+from webhook.policy.identities import KerberosItem, KubernetesCredentialsItem
 from webhook.policy.items import (
     MAX_INNER,
     MAX_ITEMS,
@@ -58,6 +59,19 @@ class RoleBlock(Model):
     env: list[EnvItem] = _items()
     envFrom: list[EnvFromItem] = _items()
     hadoop: HadoopItem | None = None
+    kerberos: KerberosItem | None = Field(
+        default=None,
+        description="krb5.conf, a keytab and Hadoop delegation tokens, where Spark itself would mount them.",
+        examples=[{"krb5ConfigMap": "krb5-conf", "keytabSecret": "etl-keytab"}],
+    )
+    kubernetesCredentials: KubernetesCredentialsItem | None = Field(
+        default=None,
+        description=(
+            "With what a driver shows itself to the API server, mounted where Spark itself would; "
+            "only in the block driver."
+        ),
+        examples=[{"secret": "driver-credentials", "oauthToken": "token", "caCert": "ca.crt"}],
+    )
     labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = Field(
         default={}, max_length=MAX_ITEMS
     )
@@ -108,8 +122,24 @@ class Match(Model):
     podSelector: LabelSelector | None = None
 
 
+_DRIVER_ONLY = ("kubernetesCredentials",)
+_NOT_FOR_DRIVERS = ("common", "executor")
+_MOVE = "only drivers use this: state it in the block driver"
+
+
+def _for_drivers_only() -> ConfigDict:
+    rules = [
+        (f"!has(self.{block}) || !has(self.{block}.{field})", _MOVE, f"{block}.{field}")
+        for block in _NOT_FOR_DRIVERS
+        for field in _DRIVER_ONLY
+    ]
+    return cel(*rules)
+
+
 class PolicySpec(Model):
     """What a policy asks for, how strongly, and where."""
+
+    model_config = _for_drivers_only()
 
     priority: Int32 = 0
     mandatory: bool = False
@@ -119,6 +149,14 @@ class PolicySpec(Model):
     common: RoleBlock = RoleBlock()
     driver: RoleBlock = RoleBlock()
     executor: RoleBlock = RoleBlock()
+
+    @model_validator(mode="after")
+    def _roles(self) -> Self:
+        for block in _NOT_FOR_DRIVERS:
+            for field in _DRIVER_ONLY:
+                if getattr(getattr(self, block), field) is not None:
+                    raise fault(_MOVE, block, field)
+        return self
 
 
 class Metadata(BaseModel):

@@ -15,8 +15,6 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 # What to set up in Spark itself where the policy has no field for it.
 _IN_SPARK = {
     "localDirs": "configure Spark's volumes named spark-local-dir-* or spark.local.dir",
-    "kerberos": "configure Spark's spark.kubernetes.kerberos.* and spark.kerberos.* properties",
-    "kubernetesCredentials": "configure Spark's spark.kubernetes.authenticate.* properties",
     "sparkConf": "set the Spark property that it comes from",
 }
 
@@ -29,7 +27,7 @@ def _taken(hint: str | None, owner: str = "Spark") -> str | None:
         return f"set by {owner} itself and can't be changed by a policy"
     from webhook.policy.model import RoleBlock  # noqa: PLC0415 - the model imports this module
 
-    if hint.split(" ")[0] in RoleBlock.model_fields:
+    if hint in RoleBlock.model_fields:
         return f"set by Spark itself; use `{hint}`"
     return f"set by Spark itself; {_IN_SPARK[hint]}"
 
