@@ -24,7 +24,8 @@ from webhook.plan import Change
 from webhook.pod import NOTHING_INJECTED, Injected
 from webhook.policy import placeholders, selectors
 from webhook.policy.items import OnConflict
-from webhook.policy.model import Policy, RoleBlock
+from webhook.policy.model import Policy
+from webhook.policy.role_block import RoleBlock
 from webhook.policy.values import FILLED
 from webhook.steps import STEPS
 from webhook.steps.base import Entry, Step

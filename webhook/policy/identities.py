@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from webhook.policy import values
-from webhook.policy.items import ContainerItem, cel
+from webhook.policy.items import ContainerItem, Model, cel
 from webhook.policy.values import DnsSubdomain, fault
 
 ConfigKey = Annotated[str, values.rule(values.config_key)]
@@ -107,3 +107,21 @@ class KubernetesCredentialsItem(ContainerItem):
         if (self.clientKey is None) != (self.clientCert is None):
             raise fault(_KEY_AND_CERTIFICATE)
         return self
+
+
+class IdentityFields(Model):
+    """The credentials and identities of a pod."""
+
+    kerberos: KerberosItem | None = Field(
+        default=None,
+        description="krb5.conf, a keytab and Hadoop delegation tokens, where Spark itself would mount them.",
+        examples=[{"krb5ConfigMap": "krb5-conf", "keytabSecret": "etl-keytab"}],
+    )
+    kubernetesCredentials: KubernetesCredentialsItem | None = Field(
+        default=None,
+        description=(
+            "With what a driver shows itself to the API server, mounted where Spark itself would; "
+            "only in the block driver."
+        ),
+        examples=[{"secret": "driver-credentials", "oauthToken": "token", "caCert": "ca.crt"}],
+    )

@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
-from webhook.policy import ownership, placeholders, shapes, values
+from webhook.policy import ownership, shapes, values
 from webhook.policy.shapes import FieldOf, Shape
 from webhook.policy.values import (
     DnsSubdomain,
     EnvPrefix,
     FixedDnsLabel,
-    LabelValue,
     RelativePath,
     Text,
     fault,
@@ -74,6 +73,13 @@ def cel(*rules: tuple[str, str, str]) -> ConfigDict:
         for rule, message, field in rules
     ]
     return ConfigDict(json_schema_extra={"x-kubernetes-validations": validations})
+
+
+def item_list(key: str = "") -> Any:
+    """A list of features; with a key, no two have the same one, and several appliers may add theirs."""
+    kind: dict[str, Any] | None
+    kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else None
+    return Field(default=[], max_length=MAX_ITEMS, json_schema_extra=kind)
 
 
 class Item(Model):
@@ -253,49 +259,6 @@ class HadoopItem(ContainerItem):
     """The Hadoop configuration, as Spark itself would mount it."""
 
     configMap: DnsSubdomain
-
-
-class TolerationItem(Item):
-    """A Kubernetes Toleration."""
-
-    model_config = cel(
-        (
-            "!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",
-            "operator Exists takes no value: remove it, or use operator: Equal",
-            "value",
-        ),
-        (
-            "(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')",
-            "without a key, only operator: Exists is possible: it tolerates every taint",
-            "",
-        ),
-        (
-            "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
-            "only goes with effect: NoExecute",
-            "tolerationSeconds",
-        ),
-    )
-
-    key: Annotated[str, values.rule(values.toleration_key)] | None = None
-    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
-    value: LabelValue | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    tolerationSeconds: Int64 | None = None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.operator == "Exists" and self.value:
-            raise fault("operator Exists takes no value: remove it, or use operator: Equal", "value")
-        if self.operator in ("Lt", "Gt") and not placeholders.present(self.value or ""):
-            try:
-                int(self.value or "")
-            except ValueError:
-                raise fault(f"operator {self.operator} needs a whole number as its value", "value") from None
-        if not self.key and self.operator != "Exists":
-            raise fault("without a key, only operator: Exists is possible: it tolerates every taint")
-        if self.tolerationSeconds is not None and self.effect != "NoExecute":
-            raise fault("only goes with effect: NoExecute", "tolerationSeconds")
-        return self
 
 
 class ImagePullSecretItem(Item):

@@ -14,8 +14,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.policy.model import Policy, RoleBlock
+from webhook.policy.model import Policy
 from webhook.policy.positions import Fault, Node, Path
+from webhook.policy.role_block import RoleBlock
 from webhook.policy.scalars import Timestamp
 from webhook.policy.values import FILE_MODE_MAX
 

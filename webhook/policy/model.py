@@ -10,77 +10,19 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from webhook.policy import ownership, values
-from webhook.policy.identities import KerberosItem, KubernetesCredentialsItem
-from webhook.policy.items import (
-    MAX_INNER,
-    MAX_ITEMS,
-    ConfigMapItem,
-    EnvFromItem,
-    EnvItem,
-    HadoopItem,
-    ImagePullSecretItem,
-    Int32,
-    Model,
-    OnConflict,
-    OnConflictText,
-    SecretItem,
-    TolerationItem,
-    VolumeItem,
-    cel,
-)
+from webhook.policy import values
+from webhook.policy.items import MAX_INNER, Int32, Model, OnConflict, OnConflictText, cel
+from webhook.policy.role_block import RoleBlock
 from webhook.policy.values import (
     FixedDnsLabel,
     FixedDnsSubdomain,
     FixedLabelKey,
     FixedLabelValue,
-    LabelValue,
-    Text,
     fault,
 )
 
 API_VERSION = "sparkwebhook.dev/v1alpha1"
 CLUSTER_KIND, NAMESPACED_KIND = "ClusterSparkPodPolicy", "SparkPodPolicy"
-
-
-def _items(key: str = "") -> Any:
-    """A list of features; with a key, no two have the same one, and several appliers may add theirs."""
-    kind: dict[str, Any] | None
-    kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else None
-    return Field(default=[], max_length=MAX_ITEMS, json_schema_extra=kind)
-
-
-class RoleBlock(Model):
-    """The features for one role, or for both; one field per feature step."""
-
-    secrets: list[SecretItem] = _items()
-    configMaps: list[ConfigMapItem] = _items()
-    volumes: list[VolumeItem] = _items(key="name")
-    env: list[EnvItem] = _items()
-    envFrom: list[EnvFromItem] = _items()
-    hadoop: HadoopItem | None = None
-    kerberos: KerberosItem | None = Field(
-        default=None,
-        description="krb5.conf, a keytab and Hadoop delegation tokens, where Spark itself would mount them.",
-        examples=[{"krb5ConfigMap": "krb5-conf", "keytabSecret": "etl-keytab"}],
-    )
-    kubernetesCredentials: KubernetesCredentialsItem | None = Field(
-        default=None,
-        description=(
-            "With what a driver shows itself to the API server, mounted where Spark itself would; "
-            "only in the block driver."
-        ),
-        examples=[{"secret": "driver-credentials", "oauthToken": "token", "caCert": "ca.crt"}],
-    )
-    labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = Field(
-        default={}, max_length=MAX_ITEMS
-    )
-    annotations: dict[
-        Annotated[str, values.literal(values.annotation_key), ownership.free_annotation], Text
-    ] = Field(default={}, max_length=MAX_ITEMS)
-    nodeSelector: dict[FixedLabelKey, LabelValue] = Field(default={})
-    tolerations: list[TolerationItem] = _items()
-    imagePullSecrets: list[ImagePullSecretItem] = _items(key="name")
 
 
 class Requirement(Model):

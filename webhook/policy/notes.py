@@ -16,8 +16,9 @@ from webhook.defaults import mount_path
 from webhook.policy import placeholders
 from webhook.policy.items import EnvItem, OnConflict, VolumeItem
 from webhook.policy.lint import BLOCKS, HOST_PATH, overlap
-from webhook.policy.model import Policy, RoleBlock
+from webhook.policy.model import Policy
 from webhook.policy.positions import Path
+from webhook.policy.role_block import RoleBlock
 
 # Directories that images have files of their own in.
 _OF_THE_IMAGE = frozenset(

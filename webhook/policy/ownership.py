@@ -25,7 +25,7 @@ def _taken(hint: str | None, owner: str = "Spark") -> str | None:
         return None
     if not hint:
         return f"set by {owner} itself and can't be changed by a policy"
-    from webhook.policy.model import RoleBlock  # noqa: PLC0415 - the model imports this module
+    from webhook.policy.role_block import RoleBlock  # noqa: PLC0415 - the model imports this module
 
     if hint in RoleBlock.model_fields:
         return f"set by Spark itself; use `{hint}`"

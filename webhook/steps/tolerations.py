@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from webhook.changes import Change, EnsureItem
 from webhook.kinds import TOLERATIONS, Json
-from webhook.policy.items import TolerationItem
+from webhook.policy.scheduling import TolerationItem
 from webhook.steps.base import Step
 
 

@@ -1,0 +1,50 @@
+"""RoleBlock: the features for one role or for both, one field per feature step.
+
+Fields of one theme stand together in a class of their module; adding a field touches that class alone.
+It must never know how a feature is applied.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from webhook.policy import ownership, values
+from webhook.policy.identities import IdentityFields
+from webhook.policy.items import (
+    MAX_ITEMS,
+    ConfigMapItem,
+    EnvFromItem,
+    EnvItem,
+    HadoopItem,
+    ImagePullSecretItem,
+    Model,
+    SecretItem,
+    VolumeItem,
+    item_list,
+)
+from webhook.policy.scheduling import SchedulingFields
+from webhook.policy.values import LabelValue, Text
+
+
+class BasicFields(Model):
+    """Files, variables, and what is written on the pod."""
+
+    secrets: list[SecretItem] = item_list()
+    configMaps: list[ConfigMapItem] = item_list()
+    volumes: list[VolumeItem] = item_list(key="name")
+    env: list[EnvItem] = item_list()
+    envFrom: list[EnvFromItem] = item_list()
+    hadoop: HadoopItem | None = None
+    labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = Field(
+        default={}, max_length=MAX_ITEMS
+    )
+    annotations: dict[
+        Annotated[str, values.literal(values.annotation_key), ownership.free_annotation], Text
+    ] = Field(default={}, max_length=MAX_ITEMS)
+    imagePullSecrets: list[ImagePullSecretItem] = item_list(key="name")
+
+
+class RoleBlock(SchedulingFields, IdentityFields, BasicFields):
+    """The features for one role, or for both; one field per feature step."""
