@@ -85,6 +85,9 @@ class EnsureContainer:
         return None
 
     def _add(self, plan: Plan) -> Refusal | None:
+        if not self.container.get("image"):
+            # A part of a container that another one was to have.
+            return Refusal(Reason.CONTAINER_NOT_FOUND, self.name)
         for change in self._changes:
             if isinstance(change, NeedVolume) and (refusal := change.check(plan)) is not None:
                 return refusal

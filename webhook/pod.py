@@ -234,6 +234,8 @@ class SparkPod:
 
     def views(self, place: Place) -> tuple[ListView, ...] | None:
         """The lists that a place stands for (`known` from now on); None if a container can't be found."""
+        if place in self.known:
+            return self.known[place]
         kind, containers = place
         if not kind.in_container:
             owner = self.spec.descend(kind.within)

@@ -32,25 +32,25 @@ def _taken(hint: str | None, owner: str = "Spark") -> str | None:
     return f"set by Spark itself; {_IN_SPARK[hint]}"
 
 
-def _env(name: str) -> str | None:
+def env(name: str) -> str | None:
     return _taken(spark.own_env(name))
 
 
-def _volume(name: str) -> str | None:
+def volume(name: str) -> str | None:
     return _taken(spark.own_volume(name), "Spark or Kubernetes")
 
 
-def _path(path: str) -> str | None:
+def path(path: str) -> str | None:
     return _taken(spark.own_path(mount_path(path)), "Spark or Kubernetes")
 
 
-def _label(key: str) -> str | None:
+def label(key: str) -> str | None:
     if key.startswith(values.OWN_PREFIX):
         return f"labels under {values.OWN_PREFIX} are the webhook's own: use another prefix"
     return _taken("") if spark.own_label(key) else None
 
 
-def _annotation(key: str) -> str | None:
+def annotation(key: str) -> str | None:
     if key.startswith(values.OWN_PREFIX):
         return f"annotations under {values.OWN_PREFIX} are the webhook's own: use another prefix"
     if key == MIRROR_ANNOTATION:
@@ -75,8 +75,8 @@ def _none_of(names: Iterable[str], *prefixes: str) -> str:
     return " && ".join(tests + [f"!self.startsWith('{prefix}')" for prefix in prefixes])
 
 
-free_env = _free(_env, _none_of(spark.OWN_ENV, *spark.OWN_ENV_PREFIXES))
-free_volume = _free(_volume, _none_of(spark.OWN_VOLUMES, *spark.OWN_VOLUME_PREFIXES))
-free_path = _free(_path, _none_of({*spark.OWN_PATHS, spark.TOKEN_PATH}))
-free_label = _free(_label, _none_of(spark.LABELS, values.OWN_PREFIX))
-free_annotation = _free(_annotation, _none_of({MIRROR_ANNOTATION}, values.OWN_PREFIX))
+free_env = _free(env, _none_of(spark.OWN_ENV, *spark.OWN_ENV_PREFIXES))
+free_volume = _free(volume, _none_of(spark.OWN_VOLUMES, *spark.OWN_VOLUME_PREFIXES))
+free_path = _free(path, _none_of({*spark.OWN_PATHS, spark.TOKEN_PATH}))
+free_label = _free(label, _none_of(spark.LABELS, values.OWN_PREFIX))
+free_annotation = _free(annotation, _none_of({MIRROR_ANNOTATION}, values.OWN_PREFIX))

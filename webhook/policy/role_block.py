@@ -25,6 +25,7 @@ from webhook.policy.items import (
     item_list,
 )
 from webhook.policy.scheduling import SchedulingFields
+from webhook.policy.template import TemplateFields
 from webhook.policy.values import LabelValue, Text
 
 
@@ -46,5 +47,5 @@ class BasicFields(Model):
     imagePullSecrets: list[ImagePullSecretItem] = item_list(key="name")
 
 
-class RoleBlock(SchedulingFields, IdentityFields, BasicFields):
+class RoleBlock(TemplateFields, SchedulingFields, IdentityFields, BasicFields):
     """The features for one role, or for both; one field per feature step."""

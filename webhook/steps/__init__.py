@@ -11,6 +11,7 @@ from webhook.steps import (
     kubernetes_credentials,
     labels,
     node_selector,
+    pod_template,
     secrets,
     tolerations,
     volumes,
@@ -31,4 +32,5 @@ STEPS: tuple[Step, ...] = (
     node_selector.STEP,
     tolerations.STEP,
     image_pull_secrets.STEP,
+    pod_template.STEP,
 )
