@@ -21,6 +21,14 @@ LIMIT_RANGER_ANNOTATION = "kubernetes.io/limit-ranger"
 # Spark's entry point, and what Spark's scheduler backend relies on.
 _OF_SPARK = frozenset({("command",), ("args",), ("name",)})
 _OF_SPARK_IN_SPEC = frozenset({("restartPolicy",)})
+# Fields of a spec that an API server derived from another one's old value before any webhook was asked, and
+# derives anew afterwards (admission plugins Priority, RuntimeClass, ServiceAccount): a value that no longer
+# fits would make the pod invalid, so it goes with the old value.
+_DERIVED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("priorityClassName",): ("priority", "preemptionPolicy"),
+    ("runtimeClassName",): ("overhead",),
+    ("serviceAccountName",): ("serviceAccount",),
+}
 _LIMIT_RANGER = re.compile(r"([^;]+) (request|limit) for (?:init )?container ([^;\s]+)")
 
 
@@ -31,23 +39,20 @@ class EnsureField:
         path: keys from the pod's spec, or from each of the containers, to the field
         value: what it should be; never changed afterwards
         containers: `Spark`, `All`, names, exactly one; None for a field of the pod
-        clears: fields beside it that Kubernetes derived from its old value: removed when it is written
     """
 
-    __slots__ = ("_canonical", "clears", "containers", "feature", "path", "value")
+    __slots__ = ("_canonical", "containers", "feature", "path", "value")
 
     def __init__(
         self,
         path: tuple[str, ...],
         value: Any,
         containers: str | Sequence[str] | Exactly | None = None,
-        clears: tuple[str, ...] = (),
     ) -> None:
         self.feature = ""
         self.path = path
         self.value = value
         self.containers: Containers | None = None if containers is None else containers_of(containers)
-        self.clears = clears
         self._canonical = defaults.value(path, value)
 
     def same_wish(self, other: Change) -> bool:
@@ -86,7 +91,7 @@ class EnsureField:
                 if refusal is not None:
                     return refusal
         plan.edit_once(view.put, key, self.value)
-        for other in self.clears:
+        for other in _DERIVED.get(self.path, ()) if self.containers is None else ():
             plan.edit_once(view.drop, other, None)
         return None
 

@@ -156,11 +156,15 @@ def _union(options: list[Json]) -> Json:
 def _format_integer(schema: Json) -> None:
     """An int32 keeps its bounds, since Kubernetes 1.34 checks no format; every integer there is an int64."""
     width = _FORMATS.get(schema.get("maximum", 0))
-    if width is None or schema["minimum"] >= 0:
+    if width is None:
         return
-    schema["format"] = width
     if width == "int64":
-        del schema["minimum"], schema["maximum"]
+        # A float, which is what Helm makes of every number, does not hold it exactly.
+        del schema["maximum"]
+    if schema["minimum"] < 0:
+        schema["format"] = width
+        if width == "int64":
+            del schema["minimum"]
 
 
 def _columns(kind: str) -> list[Json]:

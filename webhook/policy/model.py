@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from webhook.policy import values
+from webhook.policy import placeholders, values
 from webhook.policy.items import MAX_INNER, Int32, Model, OnConflict, OnConflictText, cel
 from webhook.policy.role_block import RoleBlock
 from webhook.policy.values import (
@@ -66,6 +66,9 @@ class Match(Model):
 
 _DRIVER_ONLY = ("kubernetesCredentials",)
 _NOT_FOR_DRIVERS = ("common", "executor")
+_NO_NAMESERVERS = (
+    "None needs nameservers in dnsConfig, in the same block or in common, and no placeholder in them"
+)
 _MOVE = "only drivers use this: state it in the block driver"
 
 
@@ -98,6 +101,14 @@ class PolicySpec(Model):
             for field in _DRIVER_ONLY:
                 if getattr(getattr(self, block), field) is not None:
                     raise fault(_MOVE, block, field)
+        for name in ("common", "driver", "executor"):
+            asking: RoleBlock = getattr(self, name)
+            configs = (asking.dnsConfig or {}, self.common.dnsConfig or {})
+            servers = next((config["nameservers"] for config in configs if config.get("nameservers")), [""])
+            # Without one the pod would be invalid, so none of them may be skipped for want of a value.
+            certain = all(server and not placeholders.present(server) for server in servers)
+            if asking.dnsPolicy == "None" and not certain:
+                raise fault(_NO_NAMESERVERS, name, "dnsPolicy")
         return self
 
 

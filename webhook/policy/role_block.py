@@ -24,6 +24,7 @@ from webhook.policy.items import (
     VolumeItem,
     item_list,
 )
+from webhook.policy.pod_fields import PodFields
 from webhook.policy.scheduling import SchedulingFields
 from webhook.policy.template import TemplateFields
 from webhook.policy.values import LabelValue, Text
@@ -47,5 +48,5 @@ class BasicFields(Model):
     imagePullSecrets: list[ImagePullSecretItem] = item_list(key="name")
 
 
-class RoleBlock(TemplateFields, SchedulingFields, IdentityFields, BasicFields):
+class RoleBlock(TemplateFields, PodFields, SchedulingFields, IdentityFields, BasicFields):
     """The features for one role, or for both; one field per feature step."""

@@ -1,16 +1,17 @@
-"""The fields of a policy that say where and how pods are scheduled and run.
+"""The fields of a policy that say where and when pods are scheduled.
 
 Kubernetes' own shapes wherever it has one. It must never know how a feature is applied.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from webhook.policy import placeholders, values
-from webhook.policy.items import Int64, Item, Model, cel, item_list
+from webhook.policy.items import MAX_INNER, Int64, Item, Model, cel, item_list
+from webhook.policy.shapes import FieldOf, Shape
 from webhook.policy.values import FixedLabelKey, LabelValue, fault
 
 
@@ -58,7 +59,64 @@ class TolerationItem(Item):
 
 
 class SchedulingFields(Model):
-    """Where and how pods are scheduled and run."""
+    """Where and when pods are scheduled."""
 
     nodeSelector: dict[FixedLabelKey, LabelValue] = Field(default={})
     tolerations: list[TolerationItem] = item_list()
+    affinity: Annotated[dict[str, Any], Shape("Affinity")] | None = Field(
+        default=None,
+        description=(
+            "A Kubernetes Affinity. Required node affinity is added to each of the author's terms, so that "
+            "both hold; all other terms are added to the author's."
+        ),
+        examples=[
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "arch", "operator": "In", "values": ["amd64"]}]}
+                        ]
+                    }
+                }
+            }
+        ],
+    )
+    topologySpreadConstraints: list[Annotated[dict[str, Any], Shape("TopologySpreadConstraint")]] = Field(
+        default=[],
+        max_length=MAX_INNER,
+        description="Kubernetes TopologySpreadConstraints; the same one has the same topologyKey and "
+        "whenUnsatisfiable.",
+        examples=[
+            [
+                {
+                    "topologyKey": "topology.kubernetes.io/zone",
+                    "maxSkew": 1,
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"spark-app-selector": "{{APP_ID}}"}},
+                }
+            ]
+        ],
+    )
+    priorityClassName: Annotated[str, FieldOf("PodSpec", "priorityClassName")] | None = Field(
+        default=None,
+        description=(
+            "The PriorityClass of the pod. The priority and preemptionPolicy that the API server has worked "
+            "out for another class already are taken away with it; it works them out again."
+        ),
+        examples=["batch"],
+    )
+    schedulerName: Annotated[str, FieldOf("PodSpec", "schedulerName")] | None = Field(
+        default=None, description="The scheduler that places the pod.", examples=["yunikorn"]
+    )
+    runtimeClassName: Annotated[str, FieldOf("PodSpec", "runtimeClassName")] | None = Field(
+        default=None,
+        description="The RuntimeClass of the pod; the overhead of another class is taken away with it.",
+        examples=["gvisor"],
+    )
+    terminationGracePeriodSeconds: (
+        Annotated[int, FieldOf("PodSpec", "terminationGracePeriodSeconds")] | None
+    ) = Field(
+        default=None,
+        description="How many seconds the pod has to end after it is told to.",
+        examples=[120],
+    )

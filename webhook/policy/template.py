@@ -92,6 +92,8 @@ def _in_spec(spec: Json) -> Iterator[_Problem]:
     for field, reason in _NOT_IN_A_TEMPLATE.items():
         if field in spec:
             yield ("spec", field), reason
+    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig", {}).get("nameservers"):
+        yield ("spec", "dnsPolicy"), "None needs at least one of nameservers in dnsConfig beside it"
     for index, volume in enumerate(spec.get("volumes", ())):
         if problem := ownership.volume(volume["name"]):
             yield ("spec", "volumes", index, "name"), problem

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.changes import Change, EnsureItem, EnsureKey
-from webhook.kinds import MOUNTS, VOLUMES, Json
+from webhook.kinds import MOUNTS, VOLUMES, Json, ListKind
 from webhook.policy import values
-from webhook.policy.items import ConfigMapItem, Item, SecretItem
+from webhook.policy.items import ConfigMapItem, Item, Model, SecretItem
 
 _LABEL_LENGTH = 63
 # What an object says beside the keys that a pod gets.
@@ -72,6 +72,55 @@ def split_key(item: Item) -> str:
 def one(value: Item | None) -> Iterable[tuple[str, Any]]:
     """The items of a field that is one feature as a whole (hadoop)."""
     return () if value is None else (("", value),)
+
+
+def field_step(
+    block: type[Model],
+    field: str,
+    changes: Callable[[Any], Sequence[Change]],
+    *,
+    each: Callable[[Any], Iterable[tuple[str, Hashable, Any]]] | None = None,
+) -> Step:
+    """The step of a field that holds Kubernetes' own value, list or object as it is.
+
+    An item is a block with nothing but (a part of) this field.
+
+    Args:
+        block: the class of the role block's fields that this one is of
+        changes: (a part of) the field's value -> all that it needs
+        each: the value -> (where, identity, part); each part is a feature of its own. By default it is one
+    """
+
+    def items(value: Any) -> Iterable[tuple[str, Any]]:
+        if value is None:
+            return ()
+        parts = [("", field, value)] if each is None else each(value)
+        return ((at, block.model_construct({field}, **{field: part})) for at, _, part in parts)
+
+    def identity(item: Any) -> Hashable:
+        value = getattr(item, field)
+        return field if each is None else next(identity for _, identity, _ in each(value))
+
+    def subject(item: Any) -> str:
+        return field if each is None else f"{field} {shown(identity(item))}".rstrip()
+
+    return Step(field, lambda item: changes(getattr(item, field)), identity, subject, items)
+
+
+def by_key(value: dict[str, Any]) -> Iterable[tuple[str, Hashable, Any]]:
+    """The parts of an object of which each key is a feature (`field_step`)."""
+    return ((f".{key}", key, {key: inner}) for key, inner in value.items())
+
+
+def by_item(kind: ListKind) -> Callable[[list[Any]], Iterable[tuple[str, Hashable, Any]]]:
+    """The parts of a list of which each item is a feature (`field_step`)."""
+    return lambda value: ((f"[{at}]", kind.identity(item), [item]) for at, item in enumerate(value))
+
+
+def shown(identity: Hashable) -> str:
+    """What of an identity a reader can see: its words."""
+    parts = identity if isinstance(identity, tuple) else (identity,)
+    return " ".join(str(part) for part in parts if isinstance(part, str | int) and part != "")
 
 
 def volume_name(name: str, suffix: str, options: Json) -> str:

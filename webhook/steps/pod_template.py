@@ -16,7 +16,7 @@ from webhook.kinds import Json, ListKind
 from webhook.plan import Change
 from webhook.policy.template import CONTAINER_LISTS, PodTemplateItem, PodTemplatePart
 from webhook.spark import CONTAINER_PLACEHOLDER
-from webhook.steps.base import Step
+from webhook.steps.base import Step, shown
 
 # Fields of the spec that only mean something together: they are one feature, stated by the first of them.
 _TOGETHER = (("dnsPolicy", "dnsConfig"), ("priorityClassName", "priority", "preemptionPolicy"))
@@ -56,16 +56,11 @@ def _items(value: PodTemplateItem | None) -> Iterable[tuple[str, PodTemplatePart
         return
     shared: Json = {"onConflict": value.onConflict} if "onConflict" in value.model_fields_set else {}
     for part in (*_of_metadata(value.metadata or {}), *_of_spec(value.spec or {})):
-        about = (" ".join(["podTemplate", *map(_word, part.identity)]), part.identity)
+        about = (" ".join(["podTemplate", *map(shown, part.identity)]), part.identity)
         yield (
             part.at,
             PodTemplatePart.model_construct({*shared, *part.value}, about=about, **shared, **part.value),
         )
-
-
-def _word(part: Hashable) -> str:
-    parts = part if isinstance(part, tuple) else (part,)
-    return " ".join(str(word) for word in parts if isinstance(word, str | int) and word != "")
 
 
 def _of_metadata(metadata: Json) -> Iterator[_Part]:

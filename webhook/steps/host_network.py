@@ -1,0 +1,9 @@
+"""hostNetwork: the pod uses its node's network."""
+
+from __future__ import annotations
+
+from webhook.partial import of_spec
+from webhook.policy.pod_fields import PodFields
+from webhook.steps.base import field_step
+
+STEP = field_step(PodFields, "hostNetwork", lambda value: of_spec({"hostNetwork": value}))
