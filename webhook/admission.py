@@ -6,16 +6,18 @@ RFC 6902 operation; nothing is copied or compared afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook import spark, status
-from webhook.changes import EnsureKey
+import orjson
+
+from webhook import spark, status, validity
+from webhook.changes import Change, EnsureKey
 from webhook.objects import MalformedPod
 from webhook.patch import Operation
 from webhook.plan import Plan, Refusal
-from webhook.pod import SparkPod
+from webhook.pod import Exactly, SparkPod
 from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet, injected
 from webhook.policy.placeholders import MissingValue
 from webhook.reasons import Reason
@@ -240,7 +242,12 @@ class _Admission:
         plan = self.plan
         for feature in features:
             changes = feature.static
-            refusal = self._check(feature) if changes is None else plan.check(feature.on_conflict, changes)
+            if changes is None or feature.delicate:
+                refusal = self._check(feature)
+                if refusal is None and feature.delicate:
+                    refusal = self._invalid((feature,))
+            else:
+                refusal = plan.check(feature.on_conflict, changes)
             if refusal is not None:
                 plan.refuse()
                 skipped[feature] = self._skip(policy, feature, refusal)
@@ -253,6 +260,8 @@ class _Admission:
     def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:
         for feature in features:
             refusal = self._check(feature)
+            if refusal is None and feature.delicate:
+                refusal = self._invalid(features[: features.index(feature) + 1])
             if refusal is not None:
                 self.plan.refuse()
                 cause = self._skip(policy, feature, refusal)
@@ -262,15 +271,36 @@ class _Admission:
         return {}
 
     def _check(self, feature: Feature) -> Refusal | None:
-        changes = feature.static
-        if changes is None:
-            try:
-                changes = feature.filled(self.pod.placeholder)
-            except MissingValue as error:
-                return Refusal(Reason.NO_VALUE, str(error))
-            except ValueError as error:
-                return Refusal(Reason.INVALID_VALUE, str(error))
-        return self.plan.check(feature.on_conflict, changes)
+        try:
+            return self.plan.check(feature.on_conflict, self._changes(feature))
+        except MissingValue as error:
+            return Refusal(Reason.NO_VALUE, str(error))
+        except ValueError as error:
+            return Refusal(Reason.INVALID_VALUE, str(error))
+
+    def _changes(self, feature: Feature) -> Sequence[Change]:
+        return feature.filled(self.pod.placeholder) if feature.static is None else feature.static
+
+    def _invalid(self, features: Sequence[Feature]) -> Refusal | None:
+        """Apply features that were checked to a copy of the pod, and see what Kubernetes says of the result.
+
+        What does not go together stays as it is from then on, so that a second pass finds it the same.
+        """
+        pod = self.pod
+        copied = orjson.loads(orjson.dumps({"metadata": pod.metadata, "spec": pod.spec.raw}))
+        trial = Plan(SparkPod(copied, pod.role, pod.namespace, pod.labels, pod.injected))
+        for feature in features:
+            trial.check(feature.on_conflict, self._changes(feature))
+        trial.write()
+        problem = validity.new_problem(pod.spec.raw or {}, copied["spec"])
+        if problem is None:
+            return None
+        containers = None if problem.container is None else Exactly(problem.container)
+        for *within, key in problem.fields:
+            for view in pod.objects(containers, tuple(within)) or ():
+                view.claims.setdefault(key, self._changes(features[-1])[0])
+                view.firm.add(key)
+        return Refusal(Reason.WOULD_BE_INVALID, problem.text)
 
     def _write(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> None:
         plan = self.plan

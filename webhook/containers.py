@@ -38,31 +38,33 @@ class EnsureContainer:
 
     Args:
         field: the list
-        container: as Kubernetes has it; never changed afterwards
+        container: what is stated of it, as Kubernetes has it; never changed afterwards
         position: where it is added
+        added: what is added where it is not there yet; by default what is stated
     """
 
-    __slots__ = ("_changes", "container", "feature", "field", "name", "position")
+    __slots__ = ("_changes", "_stated", "container", "feature", "field", "name", "position")
 
-    def __init__(self, field: ListField, container: Json, position: Position = LAST) -> None:
+    def __init__(
+        self, field: ListField, container: Json, position: Position = LAST, added: Json | None = None
+    ) -> None:
         self.feature = ""
+        self._stated = container
         self.field = field
         self.name: str = container["name"]
-        self.container = container
+        self.container = container if added is None else added
         self.position = position
         self._changes = partial.of_container(container, Exactly(self.name))
 
     def same_wish(self, other: Change) -> bool:
         """See Change.same_wish."""
         return (
-            isinstance(other, EnsureContainer)
-            and other.field == self.field
-            and other.container == self.container
+            isinstance(other, EnsureContainer) and other.field == self.field and other._stated == self._stated
         )
 
     def described(self) -> Iterable[tuple[Hashable, Containers | None, Hashable]]:
         """See Change.described."""
-        yield ("containers", self.name), None, (self.field, hashable(self.container))
+        yield ("containers", self.name), None, (self.field, hashable(self._stated))
 
     def check(self, plan: Plan) -> Refusal | None:
         """See Change.check."""

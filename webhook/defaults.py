@@ -98,6 +98,14 @@ def mount(item: dict[str, Any]) -> Any:
     return result
 
 
+def port(item: dict[str, Any]) -> Any:
+    """A ContainerPort for comparing; on its node's network a pod has the same port there."""
+    result = {"protocol": "TCP", **_plain(item)}
+    if result.get("hostPort") == result.get("containerPort"):
+        del result["hostPort"]
+    return result
+
+
 def value(path: tuple[str, ...], item: Any) -> Any:
     """The value of a single field for comparing; None if it is as good as absent.
 

@@ -16,10 +16,12 @@ from webhook.plan import Change, Plan, Refusal, not_found
 from webhook.pod import Containers, Exactly, SparkPod, containers_of
 from webhook.reasons import Reason
 
+NOT_FOR_INIT_CONTAINERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 LIMIT_RANGER_ANNOTATION = "kubernetes.io/limit-ranger"
 
 # Spark's entry point, and what Spark's scheduler backend relies on.
-_OF_SPARK = frozenset({("command",), ("args",), ("name",)})
+_ENTRY_POINT = frozenset({("command",), ("args",)})
+_OF_SPARK = _ENTRY_POINT | {("resources", "requests", "memory")}
 _OF_SPARK_IN_SPEC = frozenset({("restartPolicy",)})
 # Fields of a spec that an API server derived from another one's old value before any webhook was asked, and
 # derives anew afterwards (admission plugins Priority, RuntimeClass, ServiceAccount): a value that no longer
@@ -70,6 +72,8 @@ class EnsureField:
         if views is None:
             return not_found(self.containers)
         for view in views:
+            if self.containers == "All" and self._not_for(view):
+                continue
             refusal = self._check(plan, view)
             if refusal is not None:
                 return refusal
@@ -83,23 +87,31 @@ class EnsureField:
         have = view.get(key)
         if defaults.value(self.path, have) == self._canonical:
             return None
-        if have is not None and have not in ({}, []):
-            if self._is_sparks(plan.pod, view):
-                return plan.stays(view, key, Reason.SPARK_OWNS)
-            if not self._filled_in(plan.pod, view, have):
-                refusal = plan.conflict(view, key, self)
-                if refusal is not None:
-                    return refusal
+        if self._is_sparks(plan.pod, view) and (have is not None or self.path in _ENTRY_POINT):
+            return plan.stays(view, key, Reason.SPARK_OWNS)
+        if have is not None and have not in ({}, []) and not self._filled_in(plan.pod, view, have):
+            refusal = plan.conflict(view, key, self)
+            if refusal is not None:
+                return refusal
         plan.edit_once(view.put, key, self.value)
         for other in _DERIVED.get(self.path, ()) if self.containers is None else ():
             plan.edit_once(view.drop, other, None)
         return None
 
+    def _not_for(self, view: ObjectView) -> bool:
+        """True for what an init container can't have, since it ends before the others begin."""
+        container = view.root
+        return (
+            self.path[0] in NOT_FOR_INIT_CONTAINERS
+            and container.path.startswith("/spec/initContainers/")
+            and container.get("restartPolicy") != "Always"
+        )
+
     def _is_sparks(self, pod: SparkPod, view: ObjectView) -> bool:
         if self.containers is None:
             return self.path in _OF_SPARK_IN_SPEC
         own = pod.spark_container
-        return self.path in _OF_SPARK and own is not None and view is own.view
+        return self.path in _OF_SPARK and own is not None and view.root is own.view
 
     def _filled_in(self, pod: SparkPod, view: ObjectView, have: Any) -> bool:
         """True if Kubernetes, and not the author, chose the value."""

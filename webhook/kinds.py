@@ -231,6 +231,7 @@ SEARCHES = values("dnsConfig", "searches", limit=32)
 PORTS = replace(
     _keyed("ports", in_container=True),
     identity=lambda item: (item.get("containerPort"), item.get("protocol") or "TCP"),
+    canonical=defaults.port,
     unique="name",
 )
 VOLUME_DEVICES = _keyed("volumeDevices", "devicePath", in_container=True)

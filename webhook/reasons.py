@@ -36,6 +36,7 @@ class Reason(StrEnum):
     VOLUME_NOT_FOUND = "VolumeNotFound"
     NAME_TAKEN = "NameTaken"
     LIST_FULL = "ListFull"
+    WOULD_BE_INVALID = "WouldBeInvalid"
     NOT_JOINABLE = "NotJoinable"
     NO_VALUE = "NoValue"
     INVALID_VALUE = "InvalidValue"
@@ -72,6 +73,7 @@ _TEXT: dict[Reason, str] = {
     Reason.VOLUME_NOT_FOUND: "a volume that is to be mounted is not in the pod",
     Reason.NAME_TAKEN: "something else in the pod has this name, which must be unique",
     Reason.LIST_FULL: "Kubernetes allows no more items in this list",
+    Reason.WOULD_BE_INVALID: "with it, Kubernetes would refuse the pod",
     Reason.NOT_JOINABLE: "the pod's value is not a literal, so nothing can be joined to it",
     Reason.NO_VALUE: "a placeholder has no value here and no default",
     Reason.INVALID_VALUE: "with its placeholders filled in, the value is not valid",

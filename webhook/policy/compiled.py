@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from webhook import spark
+from webhook import spark, validity
 from webhook.changes import EnsureItem
 from webhook.containers import EnsureContainer
 from webhook.kinds import VOLUMES
@@ -48,6 +48,7 @@ class Feature:
         on_conflict: `Keep`, `Replace` or `Reject`
         softened: the policy says Reject, but an executor is not denied for it
         static: what it asks for, if there is no placeholder in it
+        delicate: it may make the pod invalid together with what else is there (webhook.validity)
     """
 
     id: str
@@ -56,10 +57,12 @@ class Feature:
     on_conflict: str
     softened: bool
     static: Sequence[Change] | None
+    delicate: bool
     _step: Step
     _item: type[BaseModel] | Entry
     _raw: Any
     _placeholders: tuple[tuple[str, str], ...]
+    _unfilled: Sequence[Change]
     _memo: dict[tuple[str | None, ...], Sequence[Change]] = dataclass_field(default_factory=dict)
 
     def filled(self, lookup: placeholders.Lookup) -> Sequence[Change]:
@@ -80,14 +83,7 @@ class Feature:
 
     def wishes(self) -> Sequence[Change]:
         """What it asks for, with placeholders as they are written; nothing if that can't be told."""
-        if self.static is not None:
-            return self.static
-        try:
-            if isinstance(self._item, Entry):
-                return self._step.changes(Entry(self._item.key, self._raw))
-            return self._step.changes(self._item.model_validate(self._raw))
-        except ValueError:
-            return ()
+        return self._unfilled
 
     def _fill(self, lookup: placeholders.Lookup) -> Sequence[Change]:
         filled = placeholders.fill(self._raw, lookup)
@@ -366,18 +362,29 @@ def _feature(policy: Policy, feature_id: str, role: str, step: Step, item_at: tu
     softened = stated is OnConflict.REJECT and role == spark.EXECUTOR and not policy.spec.mandatory
     raw = item.value if isinstance(item, Entry) else item.model_dump(exclude_unset=True)
     found = tuple(dict.fromkeys(placeholders.names(raw)))
+    changes = _asked(feature_id, _unfilled(step, item))
     return Feature(
         id=feature_id,
         field=where,
         subject=step.subject(item),
         on_conflict=(OnConflict.KEEP if softened else stated).value,
         softened=softened,
-        static=None if found else _asked(feature_id, step.changes(item)),
+        static=None if found else changes,
+        delicate=validity.delicate(changes),
         _step=step,
         _item=item if isinstance(item, Entry) else type(item),
         _raw=raw,
         _placeholders=tuple(place for place in found if place[0]),
+        _unfilled=changes,
     )
+
+
+def _unfilled(step: Step, item: Any) -> Sequence[Change]:
+    """What an item asks for, with placeholders as they are written; nothing if that can't be told."""
+    try:
+        return step.changes(item)
+    except ValueError:
+        return ()
 
 
 def _asked(feature_id: str, changes: Sequence[Change]) -> Sequence[Change]:

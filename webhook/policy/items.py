@@ -75,11 +75,15 @@ def cel(*rules: tuple[str, str, str]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"x-kubernetes-validations": validations})
 
 
-def item_list(key: str = "") -> Any:
-    """A list of features; with a key, no two have the same one, and several appliers may add theirs."""
+def item_list(key: str = "", **described: Any) -> Any:
+    """A list of features; with a key, no two have the same one, and several appliers may add theirs.
+
+    Args:
+        described: `description` and `examples`
+    """
     kind: dict[str, Any] | None
     kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else None
-    return Field(default=[], max_length=MAX_ITEMS, json_schema_extra=kind)
+    return Field(default=[], max_length=MAX_ITEMS, json_schema_extra=kind, **described)
 
 
 class Item(Model):

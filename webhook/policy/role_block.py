@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from webhook.policy import ownership, values
+from webhook.policy.containers import ContainerFields
 from webhook.policy.identities import IdentityFields
 from webhook.policy.items import (
     MAX_ITEMS,
@@ -48,5 +49,5 @@ class BasicFields(Model):
     imagePullSecrets: list[ImagePullSecretItem] = item_list(key="name")
 
 
-class RoleBlock(TemplateFields, PodFields, SchedulingFields, IdentityFields, BasicFields):
+class RoleBlock(TemplateFields, ContainerFields, PodFields, SchedulingFields, IdentityFields, BasicFields):
     """The features for one role, or for both; one field per feature step."""

@@ -23,6 +23,9 @@ _SPARK_NAMES = frozenset(name for names in spark.CONTAINER_NAMES.values() for na
 _NOT_IN_A_TEMPLATE = {
     "ephemeralContainers": "can't be part of a new pod: Kubernetes adds them to a running one",
     "restartPolicy": "set by Spark itself and can't be changed by a policy",
+    "priority": "follows from priorityClassName: state that one",
+    "preemptionPolicy": "follows from priorityClassName: state that one",
+    "overhead": "follows from runtimeClassName: state that one",
     "serviceAccount": "is the old name of serviceAccountName: use that one",
 }
 _ENTRY_POINT = "Spark's own entry point can't be changed by a policy; properties are set with `sparkConf`"

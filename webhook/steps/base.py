@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.changes import Change, EnsureItem, EnsureKey
+from webhook.containers import Position
 from webhook.kinds import MOUNTS, VOLUMES, Json, ListKind
 from webhook.policy import values
+from webhook.policy.containers import AddedContainerItem
 from webhook.policy.items import ConfigMapItem, Item, Model, SecretItem
 
 _LABEL_LENGTH = 63
@@ -121,6 +123,15 @@ def shown(identity: Hashable) -> str:
     """What of an identity a reader can see: its words."""
     parts = identity if isinstance(identity, tuple) else (identity,)
     return " ".join(str(part) for part in parts if isinstance(part, str | int) and part != "")
+
+
+def position(item: AddedContainerItem) -> Position:
+    """Where an added container goes."""
+    if item.before is not None:
+        return Position("Before", item.before)
+    if item.after is not None:
+        return Position("After", item.after)
+    return Position(item.position or "Last")
 
 
 def volume_name(name: str, suffix: str, options: Json) -> str:

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 from webhook import partial
 from webhook.changes import EnsureKey
 from webhook.containers import EnsureContainer
+from webhook.injected_defaults import completed
 from webhook.kinds import Json, ListKind
 from webhook.plan import Change
+from webhook.pod import ListField
 from webhook.policy.template import CONTAINER_LISTS, PodTemplateItem, PodTemplatePart
 from webhook.spark import CONTAINER_PLACEHOLDER
 from webhook.steps.base import Step, shown
 
 # Fields of the spec that only mean something together: they are one feature, stated by the first of them.
-_TOGETHER = (("dnsPolicy", "dnsConfig"), ("priorityClassName", "priority", "preemptionPolicy"))
+_TOGETHER = (("dnsPolicy", "dnsConfig"),)
 # Objects of which every field is a feature of its own.
 _BY_FIELD = frozenset({"securityContext", "affinity", "lifecycle"})
 
@@ -42,13 +44,18 @@ def changes(item: PodTemplatePart) -> Sequence[Change]:
     ]
     wanted += partial.of_spec(spec)
     for container in spec.get("initContainers", ()):
-        wanted.append(EnsureContainer("initContainers", container))
+        wanted.append(_added("initContainers", container))
     for container in spec.get("containers", ()):
         if container["name"] == CONTAINER_PLACEHOLDER:
             wanted += partial.of_container(container, "Spark")
         else:
-            wanted.append(EnsureContainer("containers", container))
+            wanted.append(_added("containers", container))
     return wanted
+
+
+def _added(field: ListField, container: Json) -> EnsureContainer:
+    """A container that the pod may lack; one without an image is a part for one that is there."""
+    return EnsureContainer(field, container, added=completed(container) if container.get("image") else None)
 
 
 def _items(value: PodTemplateItem | None) -> Iterable[tuple[str, PodTemplatePart]]:
