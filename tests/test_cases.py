@@ -23,7 +23,17 @@ Json = dict[str, Any]
 CASES = Path(__file__).parent / "cases"
 FILES = sorted(CASES.glob("*/*.yaml"))
 # Directories of cases that are not about one feature step.
-TOPICS = {"matching", "merging", "containers", "placeholders", "names", "parents", "status", "ignored"}
+TOPICS = {
+    "matching",
+    "merging",
+    "containers",
+    "placeholders",
+    "names",
+    "parents",
+    "status",
+    "ignored",
+    "conditions",
+}
 KEYS = {
     *("description", "review", "capture", "pod", "edit", "namespace", "namespaceLabels"),
     *("namespaceAnnotations", "policy", "policies", "expect"),

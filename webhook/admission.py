@@ -14,11 +14,13 @@ import orjson
 
 from webhook import spark, status, validity
 from webhook.changes import Change, EnsureKey
+from webhook.conditional import Matching, settle
 from webhook.objects import MalformedPod
 from webhook.patch import Operation
 from webhook.plan import Plan, Refusal
 from webhook.pod import Exactly, SparkPod
 from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet, injected
+from webhook.policy.conditions import Subject
 from webhook.policy.placeholders import MissingValue
 from webhook.reasons import Reason
 
@@ -27,6 +29,8 @@ __all__ = ["Decision", "Finding", "MalformedPod", "admit"]
 EXCLUDE_ANNOTATION = "sparkwebhook.dev/exclude"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 SYSTEM_NAMESPACES = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+
+_OUR_ANNOTATIONS = frozenset({status.ANNOTATION})
 
 _MAX_WARNING = 120
 _MAX_WARNINGS = 4096
@@ -158,10 +162,16 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
     before: dict[str, str | None] = {}
     if policies.read_labels:
         labels, before = status.author_labels(labels, annotations, policies.read_labels)
-    matching = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
-    if matching:
-        pod = SparkPod(raw, role, policies.namespace(namespace), dict(labels), injected(matching, role))
-        _Admission(pod, decision, policies.read_labels, before).run(matching, annotations)
+    candidates = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
+    known = policies.namespace(namespace)
+    if any(policy.conditions is not None for policy in candidates):
+        matching = settle(candidates, Subject(raw, labels, known, request, _OUR_ANNOTATIONS))
+        in_effect = [policy for policy in matching.policies if policy not in matching.failed]
+    else:
+        matching, in_effect = Matching(candidates), candidates
+    if matching.policies:
+        pod = SparkPod(raw, role, known, dict(labels), injected(in_effect, role))
+        _Admission(pod, decision, policies.read_labels, before, matching).run(annotations)
     return decision
 
 
@@ -194,6 +204,7 @@ class _Admission:
         decision: Decision,
         read_labels: Mapping[str, frozenset[str] | None],
         before: dict[str, str | None],
+        matching: Matching,
     ) -> None:
         self.pod = pod
         self.plan = Plan(pod)
@@ -202,10 +213,11 @@ class _Admission:
         self.replaced: list[str] = []
         self.read_labels = read_labels
         self.before = before
+        self.matching = matching
 
-    def run(self, policies: list[CompiledPolicy], annotations: Any) -> None:
+    def run(self, annotations: Any) -> None:
         """Apply the policies in order and write the outcome to the decision."""
-        decision, role = self.decision, self.pod.role
+        decision, role, policies = self.decision, self.pod.role, self.matching.policies
         excluded = _excluded(annotations)
         decision.policies = tuple([policy.name for policy in policies])
         not_in_effect: dict[CompiledPolicy, Mapping[Feature, Reason]] = {}
@@ -214,6 +226,12 @@ class _Admission:
             if excluded and not policy.mandatory and ("true" in excluded or policy.short_name in excluded):
                 self.findings.append(Finding(Reason.EXCLUDED, policy.name, "", "all of the policy"))
                 skipped: Mapping[Feature, Reason] = dict.fromkeys(features, Reason.EXCLUDED)
+            elif policy in self.matching.failed:
+                why = str(self.matching.failed[policy])
+                self.findings.append(
+                    Finding(Reason.CONDITION_FAILED, policy.name, "", "all of the policy", why)
+                )
+                skipped = dict.fromkeys(features, Reason.CONDITION_FAILED)
             else:
                 skipped = (self._apply_whole if policy.atomic else self._apply_each)(policy, features)
             if skipped:
@@ -232,6 +250,7 @@ class _Admission:
             not_in_effect,
             replaced=self.replaced,
             before=self.before,
+            verdicts=self.matching.verdicts,
             annotations=self.pod.metadata.get("annotations"),
         )
         if text is not None:
@@ -240,6 +259,7 @@ class _Admission:
     def _apply_each(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:
         skipped: dict[Feature, Reason] = {}
         plan = self.plan
+        held = policy in self.matching.held
         for feature in features:
             changes = feature.static
             if changes is None or feature.delicate:
@@ -248,6 +268,8 @@ class _Admission:
                     refusal = self._invalid((feature,))
             else:
                 refusal = plan.check(feature.on_conflict, changes)
+            if held and refusal is None:
+                refusal = self._beyond()
             if refusal is not None:
                 plan.refuse()
                 skipped[feature] = self._skip(policy, feature, refusal)
@@ -262,6 +284,8 @@ class _Admission:
             refusal = self._check(feature)
             if refusal is None and feature.delicate:
                 refusal = self._invalid(features[: features.index(feature) + 1])
+            if policy in self.matching.held and refusal is None:
+                refusal = self._beyond()
             if refusal is not None:
                 self.plan.refuse()
                 cause = self._skip(policy, feature, refusal)
@@ -277,6 +301,10 @@ class _Admission:
             return Refusal(Reason.NO_VALUE, str(error))
         except ValueError as error:
             return Refusal(Reason.INVALID_VALUE, str(error))
+
+    def _beyond(self) -> Refusal | None:
+        """Of a policy that is held, what is not in the pod already is not written."""
+        return Refusal(Reason.CONDITION_FAILED, "no longer true") if self.plan.edits else None
 
     def _changes(self, feature: Feature) -> Sequence[Change]:
         return feature.filled(self.pod.placeholder) if feature.static is None else feature.static

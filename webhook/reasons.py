@@ -41,6 +41,7 @@ class Reason(StrEnum):
     NO_VALUE = "NoValue"
     INVALID_VALUE = "InvalidValue"
     ANNOTATIONS_TOO_LARGE = "AnnotationsTooLarge"
+    CONDITION_FAILED = "ConditionFailed"
     EXCLUDED = "Excluded"
     POLICY_WITHDRAWN = "PolicyWithdrawn"
 
@@ -78,6 +79,7 @@ _TEXT: dict[Reason, str] = {
     Reason.NO_VALUE: "a placeholder has no value here and no default",
     Reason.INVALID_VALUE: "with its placeholders filled in, the value is not valid",
     Reason.ANNOTATIONS_TOO_LARGE: "the pod's annotations would exceed 256 KiB",
+    Reason.CONDITION_FAILED: "a condition of the policy is neither true nor false for this pod",
     Reason.EXCLUDED: "the pod's exclude annotation names this policy",
     Reason.POLICY_WITHDRAWN: "another part of this atomic policy could not be applied",
 }

@@ -49,6 +49,15 @@ def _by_policy(value: str | None, values: frozenset[str] | None) -> bool:
     return value is not None and (values is None or value in values)
 
 
+def recorded_verdicts(annotations: Any) -> Mapping[str, Any]:
+    """What an earlier pass found of policies' conditions: hash of a policy -> true, false or null (failed).
+
+    Anybody can have written it (`webhook.conditional` says what that is worth).
+    """
+    record = _decode(annotations).get("conditions")
+    return record if isinstance(record, dict) else {}
+
+
 def render(
     role: str,
     policies: Sequence[CompiledPolicy],
@@ -56,6 +65,7 @@ def render(
     *,
     replaced: Sequence[str],
     before: Mapping[str, str | None],
+    verdicts: Mapping[str, bool | None],
     annotations: Any,
 ) -> str | None:
     """The annotation's new text; None if the one that is there says the same already.
@@ -65,7 +75,8 @@ def render(
         policies: all that matched, in order
         skipped: what of them is not in effect
         replaced: subjects of features that took the place of an author's value in this pass
-        before: labels that a policy changed and some selector or placeholder reads
+        before: labels that a policy changed and some selector, condition or placeholder reads
+        verdicts: of conditions that read the pod, by the hash of their policy
         annotations: of the pod, as they are
     """
     known: dict[str, Any] = {}
@@ -74,6 +85,8 @@ def render(
     # An earlier pass knows of replacements that this one can't see: the values are the policy's by now.
     earlier = known.pop("replaced", None)
     tail: dict[str, Any] = {"authorLabels": dict(before)} if before else {}
+    if verdicts:
+        tail["conditions"] = dict(verdicts)
     head = _policies(role, policies, skipped, LIMIT - (len(orjson.dumps(tail)) if tail else 1))
     body = _joined(head, tail)
     if known and known == orjson.loads(body):

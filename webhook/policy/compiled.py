@@ -23,6 +23,7 @@ from webhook.namespaces import Namespace
 from webhook.plan import Change
 from webhook.pod import NOTHING_INJECTED, Injected
 from webhook.policy import placeholders, selectors
+from webhook.policy.conditions import Conditions, compile_conditions
 from webhook.policy.items import OnConflict
 from webhook.policy.model import Policy
 from webhook.policy.role_block import RoleBlock
@@ -109,10 +110,11 @@ class CompiledPolicy:
         namespace: the only one it is for; None: those that `namespaces` matches
         namespaces: the namespace selector; None: all
         precedence: the lowest one wins
+        conditions: what else must be true of a pod; None: nothing
         features: by role, in the order of the steps
         applied: by role, the status entry if all features are in effect, as JSON
         applied_count: the same, with their number instead of their names
-        reads: the pod labels that its selector and its placeholders read
+        reads: the pod labels that its selector, its conditions and its placeholders read
         writes: the labels that it writes, with the values; one with a placeholder is any
         injects: by role, the containers and volumes that it adds
         reads_others: the roles for which it has features that look for what other policies may inject
@@ -127,6 +129,7 @@ class CompiledPolicy:
     mandatory: bool
     atomic: bool
     matches: selectors.Matches | None
+    conditions: Conditions | None
     anchor: tuple[str, str] | None
     features: Mapping[str, tuple[Feature, ...]]
     applied: Mapping[str, bytes]
@@ -274,6 +277,7 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     dumped = spec.model_dump(exclude_unset=True, mode="json")
     digest = hashlib.sha256(orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
     features = {role: tuple(_features(policy, name, role)) for role in _ROLES}
+    conditions = compile_conditions(spec.match.conditions)
     writes: dict[str, set[str]] = {}
     for block in (spec.common, spec.driver, spec.executor):
         for key, value in block.labels.items():
@@ -292,12 +296,14 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
         mandatory=spec.mandatory,
         atomic=spec.atomic,
         matches=selectors.compile_selector(spec.match.podSelector),
+        conditions=conditions,
         anchor=selectors.anchor(spec.match.podSelector),
         features=features,
         applied={role: entry([item.subject for item in items]) for role, items in features.items()},
         applied_count={role: entry(len(items)) for role, items in features.items()},
         reads=frozenset(
             selectors.keys(spec.match.podSelector)
+            | (conditions.labels if conditions else frozenset())
             | {key for kind, key in placeholders.names(dumped) if kind == "POD_LABEL"}
         ),
         writes={key: frozenset(values) for key, values in writes.items()},

@@ -28,6 +28,7 @@ _KEPT = (
     "maximum",
     "minItems",
     "maxItems",
+    "maxLength",
     "maxProperties",
     "required",
     "x-kubernetes-validations",

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from webhook.policy import placeholders, values
+from webhook.policy.conditions import MAX_CONDITIONS, Condition
 from webhook.policy.items import MAX_INNER, Int32, Model, OnConflict, OnConflictText, cel
 from webhook.policy.role_block import RoleBlock
 from webhook.policy.values import (
@@ -62,6 +63,27 @@ class Match(Model):
 
     namespaceSelector: LabelSelector | None = None
     podSelector: LabelSelector | None = None
+    conditions: list[Condition] = Field(
+        default=[],
+        max_length=MAX_CONDITIONS,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        description=(
+            "CEL expressions that must all be true, asked where the selectors match. They see the pod as its "
+            "author sent it, so far as that can be told (see `Conditions` in the README)."
+        ),
+        examples=[
+            [{"name": "by-airflow", "expression": "request.userInfo.username.endsWith(':airflow')"}],
+        ],
+    )
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        seen: set[str] = set()
+        for index, condition in enumerate(self.conditions):
+            if condition.name in seen:
+                raise fault("another condition has this name: rename one", "conditions", index, "name")
+            seen.add(condition.name)
+        return self
 
 
 _DRIVER_ONLY = ("kubernetesCredentials",)

@@ -14,6 +14,7 @@ from typing import Any
 from webhook import spark
 from webhook.defaults import mount_path
 from webhook.policy import placeholders
+from webhook.policy.conditions import compile_conditions
 from webhook.policy.items import EnvItem, OnConflict, VolumeItem
 from webhook.policy.lint import BLOCKS, HOST_PATH, overlap
 from webhook.policy.model import Policy
@@ -80,6 +81,10 @@ def of(policy: Policy) -> Iterator[Note]:
             "a mandatory policy that pods escape by leaving out a label: their authors choose their labels"
         )
         yield Note(("spec", "match", "podSelector"), message)
+    conditions = compile_conditions(spec.match.conditions)
+    if spec.mandatory and conditions is not None and conditions.read_the_pod:
+        message = "a mandatory policy that pods escape by what their authors write, if a condition reads it"
+        yield Note(("spec", "match", "conditions"), message)
     yield from _rejects(policy)
     mounts: dict[str, list[_Mount]] = {}
     for name in BLOCKS:
