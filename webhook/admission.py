@@ -320,12 +320,15 @@ class _Admission:
         for feature in features:
             trial.check(feature.on_conflict, self._changes(feature))
         trial.write()
-        problem = validity.new_problem(pod.spec.raw or {}, copied["spec"])
+        try:
+            problem = validity.new_problem(pod.spec.raw or {}, copied["spec"])
+        except (AttributeError, TypeError) as error:
+            raise MalformedPod("spec", "expected fields as Kubernetes has them") from error
         if problem is None:
             return None
-        containers = None if problem.container is None else Exactly(problem.container)
-        for *within, key in problem.fields:
-            for view in pod.objects(containers, tuple(within)) or ():
+        for container, (*within, key) in problem.places:
+            place = None if container is None else Exactly(container)
+            for view in pod.objects(place, tuple(within)) or ():
                 view.claims.setdefault(key, self._changes(features[-1])[0])
                 view.firm.add(key)
         return Refusal(Reason.WOULD_BE_INVALID, problem.text)

@@ -20,11 +20,16 @@ from webhook.plan import Change
 
 _LISTS = ("initContainers", "containers")
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
+# What of the kernel's parameters belongs to a namespace that a pod may share with its node.
+_OF_A_NAMESPACE = {
+    "hostNetwork": ("net.",),
+    "hostIPC": ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."),
+}
 # First keys of the fields that stand in one of the rules below.
 _DELICATE = frozenset(
     {
         *("resources", "resourceClaims", "securityContext", "shareProcessNamespace", "hostUsers"),
-        *("dnsPolicy", "dnsConfig", "nodeName", "schedulingGates"),
+        *("dnsPolicy", "dnsConfig", "terminationGracePeriodSeconds", "nodeName", "schedulingGates"),
         *(NOT_FOR_INIT_CONTAINERS + _HOST_NAMESPACES),
     }
 )
@@ -35,13 +40,11 @@ class Problem(NamedTuple):
 
     Attributes:
         text: for a reader
-        container: the name of the container it is in; None: the spec
-        fields: the fields that don't go together, as paths from there
+        places: the fields that don't go together: name of the container or None for the spec, path from there
     """
 
     text: str
-    container: str | None
-    fields: tuple[tuple[str, ...], ...]
+    places: tuple[tuple[str | None, tuple[str, ...]], ...]
 
 
 def delicate(changes: Iterable[Change]) -> bool:
@@ -64,7 +67,7 @@ def problems(spec: Json) -> Iterator[Problem]:
             name = container.get("name")
             own = (*container_problems(container, field), *_of_references(container, spec))
             for text, fields in own:
-                yield Problem(f"{text}, in container {name}", name, fields)
+                yield Problem(f"{text}, in container {name}", tuple((name, path) for path in fields))
     yield from _host_ports(spec)
 
 
@@ -78,11 +81,39 @@ def _of_pod(spec: Json) -> Iterator[Problem]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield _together("nodeName", "schedulingGates")
     if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
-        yield Problem("dnsPolicy None without nameservers", None, (("dnsPolicy",),))
+        yield Problem("dnsPolicy None without nameservers", ((None, ("dnsPolicy",)),))
+    yield from _sysctls(spec)
+    yield from _sleeps(spec)
+
+
+def _sysctls(spec: Json) -> Iterator[Problem]:
+    """Kernel parameters of a namespace that is the node's."""
+    for item in (spec.get("securityContext") or {}).get("sysctls") or ():
+        name = (item.get("name") or "").replace("/", ".")
+        for field, prefixes in _OF_A_NAMESPACE.items():
+            if spec.get(field) and name.startswith(prefixes):
+                yield Problem(f"a sysctl of the node's own beside {field}", ((None, (field,)),))
+
+
+def _sleeps(spec: Json) -> Iterator[Problem]:
+    """Hooks that sleep for longer than the pod may take to end."""
+    grace = spec.get("terminationGracePeriodSeconds")
+    if grace is None:
+        return
+    for container in spec.get("containers") or ():
+        for hook, handler in (container.get("lifecycle") or {}).items():
+            if ((handler.get("sleep") or {}).get("seconds") or 0) > grace:
+                yield Problem(
+                    f"a sleep of {hook} that is longer than terminationGracePeriodSeconds",
+                    (
+                        (None, ("terminationGracePeriodSeconds",)),
+                        (container.get("name"), ("lifecycle", hook)),
+                    ),
+                )
 
 
 def _together(one: str, other: str) -> Problem:
-    return Problem(f"{one} beside {other}", None, ((one,), (other,)))
+    return Problem(f"{one} beside {other}", ((None, (one,)), (None, (other,))))
 
 
 _Found = tuple[str, tuple[tuple[str, ...], ...]]
@@ -158,16 +189,16 @@ def _host_ports(spec: Json) -> Iterator[Problem]:
                 number = port.get("hostPort")
                 if spec.get("hostNetwork"):
                     if number and number != port.get("containerPort"):
-                        yield _port_problem("hostPort and containerPort differ", container, "hostNetwork")
+                        yield _port_problem("hostPort and containerPort differ", container)
                     number = port.get("containerPort")
                 place = (number, port.get("protocol") or "TCP", port.get("hostIP") or "")
                 if number and place in seen:
-                    yield _port_problem("two containers have one port of the node", container, "hostNetwork")
+                    yield _port_problem("two containers have one port of the node", container)
                 seen.add(place)
 
 
-def _port_problem(text: str, container: Json, field: str) -> Problem:
-    return Problem(f"{text}: container {container.get('name')}", None, ((field,),))
+def _port_problem(text: str, container: Json) -> Problem:
+    return Problem(f"{text}, in container {container.get('name')}", ((None, ("hostNetwork",)),))
 
 
 def new_problem(before: Json, after: Json) -> Problem | None:

@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
+from tests.properties import parts
+
 Json = dict[str, Any]
 Search = st.SearchStrategy[Any]
 
@@ -199,6 +201,10 @@ def with_on_conflict(items: Search) -> Search:
     return st.builds(lambda item, more: {**item, **more}, items, stated(onConflict=on_conflict))
 
 
+def _in_containers(values: Search) -> Search:
+    return st.builds(lambda value, more: {**value, **more}, values, stated(**in_containers))
+
+
 def _maps(keys: tuple[str, ...], values: tuple[str, ...]) -> Search:
     return st.dictionaries(pick(*keys), pick(*values), max_size=3)
 
@@ -276,6 +282,40 @@ blocks = stated(
     ),
 ).map(without_doubles)
 
+wide_blocks = st.builds(
+    lambda few, parts: {**few, **parts},
+    blocks,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "affinity": parts.affinity,
+            "topologySpreadConstraints": parts.spread,
+            "priorityClassName": pick("batch-high", "batch-low"),
+            "schedulerName": pick("volcano", "yunikorn"),
+            "runtimeClassName": pick("gvisor", "kata"),
+            "terminationGracePeriodSeconds": pick(0, 60),
+            "serviceAccountName": pick("spark", "other"),
+            "podSecurityContext": parts.pod_security,
+            "hostNetwork": st.booleans(),
+            "dnsPolicy": pick("Default", "ClusterFirstWithHostNet"),
+            "dnsConfig": parts.dns_config,
+            "hostAliases": parts.host_aliases,
+            "shareProcessNamespace": st.booleans(),
+            "initContainers": parts.init_containers,
+            "sidecars": parts.sidecars,
+            "ports": parts.listed(
+                st.builds(lambda port, more: {**port, **more}, parts.ports, stated(**in_containers)),
+                "containerPort",
+                "protocol",
+            ),
+            "lifecycle": _in_containers(parts.lifecycle),
+            "resources": _in_containers(parts.amounts),
+            "securityContext": _in_containers(parts.security),
+            "podTemplate": with_on_conflict(parts.templates),
+        },
+    ),
+)
+
 expressions = st.one_of(
     st.fixed_dictionaries(
         {
@@ -290,23 +330,26 @@ selectors = stated(
     matchLabels=st.dictionaries(pick("team", "spark-role"), pick("data-platform", "driver"), max_size=1),
     matchExpressions=st.lists(expressions, max_size=2),
 )
-specs = st.builds(
-    lambda some, few: {**some, **few},
-    stated(common=blocks, driver=blocks, executor=blocks),
-    stated(
-        priority=pick(-1, 0, 1),
-        mandatory=st.booleans(),
-        onConflict=on_conflict,
-        atomic=st.booleans(),
-    ),
-)
+
+
+def _specs(block: Search) -> Search:
+    return st.builds(
+        lambda some, few: {**some, **few},
+        stated(common=block, driver=block, executor=block),
+        stated(
+            priority=pick(-1, 0, 1),
+            mandatory=st.booleans(),
+            onConflict=on_conflict,
+            atomic=st.booleans(),
+        ),
+    )
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> Json:
+def policies(draw: st.DrawFn, role_blocks: Search = blocks) -> Json:
     """One policy document."""
     metadata: Json = {"name": draw(pick("a", "b", "c", "z", "a-policy-with-a-long-name-" * 4 + "x"))}
-    spec = draw(specs)
+    spec = draw(_specs(role_blocks))
     namespaced = draw(pick(False, False, True))
     match: Json = {}
     if draw(pick(False, False, True)):
@@ -339,12 +382,18 @@ NAMESPACE_DOCUMENTS = [
     }
 ]
 
-policy_sets = st.lists(
-    policies(),
-    min_size=1,
-    max_size=4,
-    unique_by=lambda item: (item["metadata"]["name"], item["metadata"].get("namespace", "")),
-)
+
+def _sets(policy: Search) -> Search:
+    return st.lists(
+        policy,
+        min_size=1,
+        max_size=4,
+        unique_by=lambda item: (item["metadata"]["name"], item["metadata"].get("namespace", "")),
+    )
+
+
+policy_sets = _sets(policies())
+wide_policy_sets = _sets(policies(wide_blocks))
 
 
 def to_yaml(documents: list[Json]) -> str:

@@ -280,7 +280,7 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     conditions = compile_conditions(spec.match.conditions)
     writes: dict[str, set[str]] = {}
     for block in (spec.common, spec.driver, spec.executor):
-        for key, value in block.labels.items():
+        for key, value in block.written_labels():
             writes.setdefault(key, set()).add(value)
 
     def entry(applied: Any) -> bytes:

@@ -6,11 +6,13 @@ It must never know how a feature is applied.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from webhook.policy import ownership, values
+from webhook.policy.cloud_identities import CloudFields
 from webhook.policy.containers import ContainerFields
 from webhook.policy.identities import IdentityFields
 from webhook.policy.items import (
@@ -49,5 +51,13 @@ class BasicFields(Model):
     imagePullSecrets: list[ImagePullSecretItem] = item_list(key="name")
 
 
-class RoleBlock(TemplateFields, ContainerFields, PodFields, SchedulingFields, IdentityFields, BasicFields):
+class RoleBlock(
+    TemplateFields, ContainerFields, PodFields, SchedulingFields, CloudFields, IdentityFields, BasicFields
+):
     """The features for one role, or for both; one field per feature step."""
+
+    def written_labels(self) -> Iterator[tuple[str, str]]:
+        """Every label that a pod may get, with the value as it is written."""
+        yield from self.labels.items()
+        if self.podTemplate is not None and self.podTemplate.metadata is not None:
+            yield from self.podTemplate.metadata.get("labels", {}).items()

@@ -125,6 +125,23 @@ def shown(identity: Hashable) -> str:
     return " ".join(str(part) for part in parts if isinstance(part, str | int) and part != "")
 
 
+def projected_token(
+    name: str, audience: str, file: str, seconds: int, path: str, containers: str | Sequence[str]
+) -> list[Change]:
+    """A service account token for an audience: its volume, and its mount in containers.
+
+    Args:
+        name: of the volume
+        file: the token's file name in it
+        seconds: for how long a token is valid
+        path: where it is mounted
+    """
+    token = {"audience": audience, "expirationSeconds": seconds, "path": file}
+    volume = {"name": name, "projected": {"sources": [{"serviceAccountToken": token}]}}
+    mount = {"name": name, "mountPath": path, "readOnly": True}
+    return [EnsureItem(VOLUMES, volume), EnsureItem(MOUNTS, mount, containers)]
+
+
 def position(item: AddedContainerItem) -> Position:
     """Where an added container goes."""
     if item.before is not None:
