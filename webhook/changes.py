@@ -148,14 +148,22 @@ class JoinEnv:
         value: the text to join
         separator: between the author's text and ours
         containers: `Spark`, `All` or names
+        of_spark: the variable may be one of Spark's own, which takes more entries (SPARK_LOCAL_DIRS)
     """
 
-    __slots__ = ("feature", "name", "place", "separator", "value")
+    __slots__ = ("feature", "name", "of_spark", "place", "separator", "value")
 
     def __init__(
-        self, name: str, value: str, separator: str, containers: str | Sequence[str] | Exactly = "Spark"
+        self,
+        name: str,
+        value: str,
+        separator: str,
+        containers: str | Sequence[str] | Exactly = "Spark",
+        *,
+        of_spark: bool = False,
     ) -> None:
         self.feature = ""
+        self.of_spark = of_spark
         self.name = name
         self.value = value
         self.separator = separator
@@ -190,7 +198,7 @@ class JoinEnv:
         if have is None:
             plan.edits.append((view.add, name, {"name": name, "value": self.value}))
             return None
-        if ENV.owned(have):
+        if ENV.owned(have) and not self.of_spark:
             return plan.stays(view, name, Reason.SPARK_OWNS)
         if have.get("valueFrom"):
             return plan.stays(view, name, Reason.NOT_JOINABLE)

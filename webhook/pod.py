@@ -85,6 +85,34 @@ class Container:
             view = self._lists[kind] = ListView(kind, self.view.descend(kind.within), self._patch)
         return view
 
+    def string_list(self, field: str) -> Sequence[str]:
+        """A list of texts of the container, as `args`; empty if it is absent.
+
+        Raises:
+            MalformedPod: it is something else
+        """
+        found = self.view.get(field) or []
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+            raise MalformedPod(dotted(f"{self.view.path}/{field}"), "expected a list of strings")
+        return found
+
+    def insert_before(self, place: tuple[str, str], texts: Sequence[str]) -> None:
+        """Insert texts before the first one that is `place[1]`, in the list of the field `place[0]`."""
+        field, before = place
+        items = self.view.get(field)
+        at = items.index(before)
+        for offset, text in enumerate(texts):
+            self._patch.add(f"{self.view.path}/{field}/{at + offset}", text)
+        items[at:at] = texts
+
+    def replace_text(self, place: tuple[str, str], text: str) -> None:
+        """Put a text in the place of the last one that equals `place[1]`; `place[0]` is the list's field."""
+        field, old = place
+        items = self.view.get(field)
+        at = len(items) - 1 - items[::-1].index(old)
+        self._patch.replace(f"{self.view.path}/{field}/{at}", text)
+        items[at] = text
+
     def env_value(self, name: str) -> str | None:
         """The literal value of an environment variable, "" if it has another kind; None if it is absent."""
         item = self.list(ENV).get(name)

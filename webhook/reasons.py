@@ -37,6 +37,7 @@ class Reason(StrEnum):
     NAME_TAKEN = "NameTaken"
     LIST_FULL = "ListFull"
     WOULD_BE_INVALID = "WouldBeInvalid"
+    NO_SPARK_ARGUMENTS = "NoSparkArguments"
     NOT_JOINABLE = "NotJoinable"
     NO_VALUE = "NoValue"
     INVALID_VALUE = "InvalidValue"
@@ -75,6 +76,7 @@ _TEXT: dict[Reason, str] = {
     Reason.NAME_TAKEN: "something else in the pod has this name, which must be unique",
     Reason.LIST_FULL: "Kubernetes allows no more items in this list",
     Reason.WOULD_BE_INVALID: "with it, Kubernetes would refuse the pod",
+    Reason.NO_SPARK_ARGUMENTS: "the driver's arguments are not those that Spark's entry point gets",
     Reason.NOT_JOINABLE: "the pod's value is not a literal, so nothing can be joined to it",
     Reason.NO_VALUE: "a placeholder has no value here and no default",
     Reason.INVALID_VALUE: "with its placeholders filled in, the value is not valid",

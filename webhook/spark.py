@@ -67,7 +67,8 @@ OWN_ENV = {
     "SPARK_CLASSPATH": "sparkConf",
 }
 OWN_ENV_PREFIXES = ("SPARK_JAVA_OPT_", "SPARK_EXECUTOR_ATTRIBUTE_")
-_LOCAL_DIRS, _TOKEN_VOLUMES = OWN_VOLUME_PREFIXES = ("spark-local-dir-", "kube-api-access-")
+LOCAL_DIRS_PREFIX, _TOKEN_VOLUMES = OWN_VOLUME_PREFIXES = ("spark-local-dir-", "kube-api-access-")
+LOCAL_DIRS_ENV = "SPARK_LOCAL_DIRS"
 OWN_VOLUMES = {
     "spark-conf-volume": "sparkConf",
     "spark-conf-volume-driver": "sparkConf",
@@ -108,7 +109,7 @@ def own_volume(name: str) -> str | None:
 
     The service account's token volume is Kubernetes' own and counts as taken too.
     """
-    if name.startswith(_LOCAL_DIRS):
+    if name.startswith(LOCAL_DIRS_PREFIX):
         return "localDirs"
     if name.startswith(_TOKEN_VOLUMES):
         return ""

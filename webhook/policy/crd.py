@@ -94,22 +94,7 @@ def definition(kind: str) -> Json:
 
 def _spec() -> Json:
     schema = PolicySpec.model_json_schema()
-    spec = _structural(schema, schema["$defs"])
-    for role in ("driver", "executor"):
-        # An object that is this big must not say everything three times.
-        block = _undescribed(spec["properties"][role])
-        spec["properties"][role] = {"description": f"As common, for each {role} only.", **block}
-    return spec
-
-
-def _undescribed(schema: Json) -> Json:
-    result = {key: value for key, value in schema.items() if key != "description"}
-    if "properties" in result:
-        result["properties"] = {name: _undescribed(inner) for name, inner in result["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(result.get(key), dict):
-            result[key] = _undescribed(result[key])
-    return result
+    return _structural(schema, schema["$defs"])
 
 
 def _structural(schema: Json, definitions: Json) -> Json:

@@ -86,7 +86,7 @@ class Match(Model):
         return self
 
 
-_DRIVER_ONLY = ("kubernetesCredentials",)
+_DRIVER_ONLY = ("kubernetesCredentials", "sparkConf")
 _NOT_FOR_DRIVERS = ("common", "executor")
 _NO_NAMESERVERS = (
     "None needs nameservers in dnsConfig, in the same block or in common, and no placeholder in them"
@@ -121,7 +121,7 @@ class PolicySpec(Model):
     def _roles(self) -> Self:
         for block in _NOT_FOR_DRIVERS:
             for field in _DRIVER_ONLY:
-                if getattr(getattr(self, block), field) is not None:
+                if getattr(getattr(self, block), field):
                     raise fault(_MOVE, block, field)
         for name in ("common", "driver", "executor"):
             asking: RoleBlock = getattr(self, name)

@@ -12,12 +12,6 @@ from webhook.policy import values
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
-# What to set up in Spark itself where the policy has no field for it.
-_IN_SPARK = {
-    "localDirs": "configure Spark's volumes named spark-local-dir-* or spark.local.dir",
-    "sparkConf": "set the Spark property that it comes from",
-}
-
 
 def _taken(hint: str | None, owner: str = "Spark") -> str | None:
     """The error for something of Spark's, from what `webhook.spark` says about it."""
@@ -25,11 +19,7 @@ def _taken(hint: str | None, owner: str = "Spark") -> str | None:
         return None
     if not hint:
         return f"set by {owner} itself and can't be changed by a policy"
-    from webhook.policy.role_block import RoleBlock  # noqa: PLC0415 - the model imports this module
-
-    if hint in RoleBlock.model_fields:
-        return f"set by Spark itself; use `{hint}`"
-    return f"set by Spark itself; {_IN_SPARK[hint]}"
+    return f"set by Spark itself; use `{hint}`"
 
 
 def env(name: str) -> str | None:

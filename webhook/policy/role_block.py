@@ -29,6 +29,7 @@ from webhook.policy.items import (
 )
 from webhook.policy.pod_fields import PodFields
 from webhook.policy.scheduling import SchedulingFields
+from webhook.policy.spark_fields import SparkFields
 from webhook.policy.template import TemplateFields
 from webhook.policy.values import LabelValue, Text
 
@@ -52,7 +53,14 @@ class BasicFields(Model):
 
 
 class RoleBlock(
-    TemplateFields, ContainerFields, PodFields, SchedulingFields, CloudFields, IdentityFields, BasicFields
+    TemplateFields,
+    ContainerFields,
+    PodFields,
+    SchedulingFields,
+    CloudFields,
+    IdentityFields,
+    SparkFields,
+    BasicFields,
 ):
     """The features for one role, or for both; one field per feature step."""
 

@@ -198,6 +198,49 @@ def search_domain(text: str) -> str | None:
     return "not a valid domain: use lower case letters, digits, '-', '_' and '.', as in jobs.example.com"
 
 
+# What is decided before the driver's container starts -> what to do instead.
+_DECIDED = {
+    "spark.master": "",
+    "spark.submit.deployMode": "",
+    "spark.app.id": "",
+    "spark.kubernetes.namespace": "",
+    "spark.kubernetes.submitInDriver": "",
+    "spark.driver.memory": "",
+    "spark.driver.memoryOverhead": "",
+    "spark.driver.memoryOverheadFactor": "",
+    "spark.driver.minMemoryOverhead": "",
+    "spark.driver.cores": "",
+    "spark.driver.host": "",
+    "spark.driver.port": "",
+    "spark.driver.bindAddress": "",
+    "spark.driver.blockManager.port": "",
+    "spark.driver.extraJavaOptions": "use `javaAgents`, or `env` with JAVA_TOOL_OPTIONS and join",
+    "spark.driver.defaultJavaOptions": "use `javaAgents`, or `env` with JAVA_TOOL_OPTIONS and join",
+    "spark.executor.extraJavaOptions": "use `javaAgents`, or `env` with JAVA_TOOL_OPTIONS and join",
+    "spark.kubernetes.driver.podTemplateFile": "use `podTemplate`",
+    "spark.local.dir": "use `localDirs`",
+}
+_DECIDED_PREFIXES = {
+    "spark.kubernetes.driver.": "use the fields of the block driver",
+    "spark.kubernetes.authenticate.driver.": "use `serviceAccountName` or `kubernetesCredentials`",
+    "spark.kubernetes.driverEnv.": "use `env`",
+    "spark.kubernetes.authenticate.submission.": "",
+}
+_PROPERTY = re.compile(r"spark\.[!-<>-~]+")
+
+
+def spark_property(text: str) -> str | None:
+    """A property that still counts when the driver's container starts."""
+    if not _PROPERTY.fullmatch(text):
+        return "not a Spark property: it begins with spark. and has neither spaces nor '='"
+    hint = _DECIDED.get(text)
+    if hint is None:
+        hint = next((hint for prefix, hint in _DECIDED_PREFIXES.items() if text.startswith(prefix)), None)
+    if hint is None:
+        return None
+    return f"is decided before the driver starts: {hint or 'set it where the job is submitted'}"
+
+
 def sysctl(text: str) -> str | None:
     if len(text) <= 253 and _SYSCTL.fullmatch(text):
         return None
