@@ -30,9 +30,10 @@ class EnsureItem:
         item: the item as Kubernetes has it; never changed afterwards
         containers: `Spark`, `All` or names, for a container's list
         owned_reason: what it is called when Spark's own item stands in the way
+        enough: item of the pod -> True if it does as well as this one, although it differs
     """
 
-    __slots__ = ("_canonical", "feature", "identity", "item", "owned_reason", "place")
+    __slots__ = ("_canonical", "enough", "feature", "identity", "item", "owned_reason", "place")
 
     def __init__(
         self,
@@ -40,8 +41,10 @@ class EnsureItem:
         item: Any,
         containers: str | Sequence[str] | Exactly = "Spark",
         owned_reason: Reason = Reason.SPARK_OWNS,
+        enough: Callable[[Any], bool] | None = None,
     ) -> None:
         self.feature = ""
+        self.enough = enough
         self.place: Place = (kind, containers_of(containers))
         self.item = item
         self.owned_reason = owned_reason
@@ -112,6 +115,8 @@ class EnsureItem:
         if have is None:
             return None if plan.planned(view, identity) is not None else self._add(plan, view)
         if have == self.item or kind.canonical(have) == self.canonical:
+            return None
+        if self.enough is not None and self.enough(have):
             return None
         if kind.owned(have):
             return plan.stays(view, identity, self.owned_reason)

@@ -22,23 +22,14 @@ def changes(item: AwsItem) -> Sequence[Change]:
     """The token's volume, its mount and the variables; or the region's variables."""
     if item.roleArn is not None:
         audience = item.audience or "sts.amazonaws.com"
-        token = projected_token(
-            "aws-iam-token", audience, "token", item.tokenExpirationSeconds, _STS_PATH, item.containers
-        )
+        token = projected_token("aws-iam-token", audience, "token", item, _STS_PATH)
         variables = {
             "AWS_ROLE_ARN": item.roleArn,
             "AWS_WEB_IDENTITY_TOKEN_FILE": f"{_STS_PATH}/token",
             **({"AWS_STS_REGIONAL_ENDPOINTS": "regional"} if item.regionalSts else {}),
         }
     elif item.podIdentity:
-        token = projected_token(
-            _EKS_TOKEN,
-            "pods.eks.amazonaws.com",
-            _EKS_TOKEN,
-            item.tokenExpirationSeconds,
-            _EKS_PATH,
-            item.containers,
-        )
+        token = projected_token(_EKS_TOKEN, "pods.eks.amazonaws.com", _EKS_TOKEN, item, _EKS_PATH)
         variables = {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.23/v1/credentials",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{_EKS_PATH}/{_EKS_TOKEN}",

@@ -25,7 +25,7 @@ def changes(item: AzureItem) -> Sequence[Change]:
         "AZURE_AUTHORITY_HOST": item.authorityHost,
     }
     return [
-        *projected_token(_TOKEN, _AUDIENCE, _TOKEN, item.tokenExpirationSeconds, _PATH, item.containers),
+        *projected_token(_TOKEN, _AUDIENCE, _TOKEN, item, _PATH),
         *(
             EnsureItem(ENV, {"name": name, "value": value}, item.containers)
             for name, value in variables.items()

@@ -13,6 +13,7 @@ from webhook.changes import Change, EnsureItem, EnsureKey
 from webhook.containers import Position
 from webhook.kinds import MOUNTS, VOLUMES, Json, ListKind
 from webhook.policy import values
+from webhook.policy.cloud_identities import AwsItem, AzureItem, GcpItem
 from webhook.policy.containers import AddedContainerItem
 from webhook.policy.items import ConfigMapItem, Item, Model, SecretItem
 
@@ -126,20 +127,37 @@ def shown(identity: Hashable) -> str:
 
 
 def projected_token(
-    name: str, audience: str, file: str, seconds: int, path: str, containers: str | Sequence[str]
+    name: str, audience: str, file: str, item: AwsItem | AzureItem | GcpItem, path: str
 ) -> list[Change]:
     """A service account token for an audience: its volume, and its mount in containers.
+
+    One that the provider's own webhook has added does as well, for however long it is valid, unless the
+    policy states that: the webhook of EKS varies it from pod to pod.
 
     Args:
         name: of the volume
         file: the token's file name in it
-        seconds: for how long a token is valid
         path: where it is mounted
     """
+    seconds = item.tokenExpirationSeconds
     token = {"audience": audience, "expirationSeconds": seconds, "path": file}
     volume = {"name": name, "projected": {"sources": [{"serviceAccountToken": token}]}}
+    wanted = VOLUMES.canonical(volume)
+
+    def as_good(have: Json) -> bool:
+        match have:
+            case {"projected": {"sources": [{"serviceAccountToken": dict(theirs)}], **rest}}:
+                same = {**theirs, "expirationSeconds": seconds}
+                renewed = {**rest, "sources": [{"serviceAccountToken": same}]}
+                return bool(VOLUMES.canonical({**have, "projected": renewed}) == wanted)
+        return False
+
+    stated = "tokenExpirationSeconds" in item.model_fields_set
     mount = {"name": name, "mountPath": path, "readOnly": True}
-    return [EnsureItem(VOLUMES, volume), EnsureItem(MOUNTS, mount, containers)]
+    return [
+        EnsureItem(VOLUMES, volume, enough=None if stated else as_good),
+        EnsureItem(MOUNTS, mount, item.containers),
+    ]
 
 
 def position(item: AddedContainerItem) -> Position:

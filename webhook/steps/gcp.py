@@ -64,9 +64,7 @@ def _federation(item: GcpItem) -> list[Change]:
     audience = item.audience or "sts.googleapis.com"
     return [
         EnsureKey("annotations", _CONFIG_ANNOTATION, json.dumps(config, sort_keys=True)),
-        *projected_token(
-            "gcp-iam-token", audience, "token", item.tokenExpirationSeconds, _TOKEN_PATH, item.containers
-        ),
+        *projected_token("gcp-iam-token", audience, "token", item, _TOKEN_PATH),
         EnsureItem(VOLUMES, volume),
         EnsureItem(MOUNTS, mount, item.containers),
     ]
