@@ -24,6 +24,8 @@ CASES = Path(__file__).parent / "cases"
 FILES = sorted(CASES.glob("*/*.yaml"))
 # Directories of cases that are not about one feature step.
 TOPICS = {
+    "grammar",
+    "conf",
     "matching",
     "merging",
     "containers",

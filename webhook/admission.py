@@ -19,6 +19,7 @@ from webhook.objects import MalformedPod
 from webhook.patch import Operation
 from webhook.plan import Plan, Refusal
 from webhook.pod import Exactly, SparkPod
+from webhook.policy import requests
 from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet, injected
 from webhook.policy.conditions import Subject
 from webhook.policy.placeholders import MissingValue
@@ -64,6 +65,8 @@ class Finding:
 
     def short(self) -> str:
         """Reason, policy and field alone."""
+        if self.policy == requests.ANNOTATION:
+            return f"{self.reason}: annotation {self.policy} {self.field.removeprefix('sparkConf')}"
         where = f" spec.{self.field}" if self.field else ""
         return f"{self.reason}: policy {self.policy}{where}"
 
@@ -162,6 +165,10 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
     before: dict[str, str | None] = {}
     if policies.read_labels:
         labels, before = status.author_labels(labels, annotations, policies.read_labels)
+    conf = requests.of(policies, annotations) if role == spark.DRIVER else None
+    if conf is not None:
+        # What the author asks for there is as much the author's as the labels on the pod.
+        labels = {**conf.labels[role], **labels}
     candidates = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
     known = policies.namespace(namespace)
     if any(policy.conditions is not None for policy in candidates):
@@ -169,6 +176,9 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
         in_effect = [policy for policy in matching.policies if policy not in matching.failed]
     else:
         matching, in_effect = Matching(candidates), candidates
+    if conf is not None:
+        matching.policies = requests.ordered(matching.policies, conf)
+        in_effect = [*in_effect, conf.policy]
     if matching.policies:
         pod = SparkPod(raw, role, known, dict(labels), injected(in_effect, role))
         _Admission(pod, decision, policies.read_labels, before, matching).run(annotations)

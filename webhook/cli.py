@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
 
+from webhook.policy import guardrails
+
 if TYPE_CHECKING:
     from webhook.policy.load import Loaded
     from webhook.render import Form
@@ -26,7 +28,7 @@ _allow = click.option(
     "--allow",
     "allowed",
     multiple=True,
-    type=click.Choice(["hostPath"]),
+    type=click.Choice(list(guardrails.EXPLAINED)),
     help="Lets namespaced policies use this guarded item. May be repeated.",
 )
 

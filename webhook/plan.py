@@ -29,6 +29,28 @@ class Change(Protocol):
         """The places it claims, with the containers, and what it wants there: equal if they go together."""
 
 
+class Refused:
+    """A wish that is never met, so that its reason is told as any other's."""
+
+    __slots__ = ("_refusal", "feature")
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        self.feature = ""
+        self._refusal = Refusal(reason, detail)
+
+    def check(self, _plan: Plan) -> Refusal:
+        """See Change.check."""
+        return self._refusal
+
+    def same_wish(self, _other: Change) -> bool:
+        """See Change.same_wish."""
+        return True
+
+    def described(self) -> Iterable[tuple[Hashable, Containers | None, Hashable]]:
+        """See Change.described."""
+        return ()
+
+
 View = ListView | ObjectView
 Edit = Callable[[Any, Any], None]
 

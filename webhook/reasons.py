@@ -37,6 +37,8 @@ class Reason(StrEnum):
     NAME_TAKEN = "NameTaken"
     LIST_FULL = "ListFull"
     WOULD_BE_INVALID = "WouldBeInvalid"
+    INVALID_CONF = "InvalidConf"
+    GUARDED = "Guarded"
     NO_SPARK_ARGUMENTS = "NoSparkArguments"
     NOT_JOINABLE = "NotJoinable"
     NO_VALUE = "NoValue"
@@ -76,6 +78,8 @@ _TEXT: dict[Reason, str] = {
     Reason.NAME_TAKEN: "something else in the pod has this name, which must be unique",
     Reason.LIST_FULL: "Kubernetes allows no more items in this list",
     Reason.WOULD_BE_INVALID: "with it, Kubernetes would refuse the pod",
+    Reason.INVALID_CONF: "a key of the pod's conf annotation does not say what can be done",
+    Reason.GUARDED: "only policies may ask for this, unless the server is started to allow it",
     Reason.NO_SPARK_ARGUMENTS: "the driver's arguments are not those that Spark's entry point gets",
     Reason.NOT_JOINABLE: "the pod's value is not a literal, so nothing can be joined to it",
     Reason.NO_VALUE: "a placeholder has no value here and no default",

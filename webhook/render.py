@@ -116,7 +116,9 @@ def render_text(
 
     requests = [[item and _decode(item) for item in group] for group in reviews]
     asked = {request["namespace"] for group in requests for request in group if request}
-    policies = compile_policies(loaded.policies, _namespaces(loaded.namespaces, asked, labels or {}))
+    policies = compile_policies(
+        loaded.policies, _namespaces(loaded.namespaces, asked, labels or {}), allowed=loaded.allowed
+    )
 
     result = Rendering()
     for document, group in zip(documents, requests, strict=True):

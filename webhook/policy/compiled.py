@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -22,8 +22,9 @@ from webhook.kinds import VOLUMES
 from webhook.namespaces import Namespace
 from webhook.plan import Change
 from webhook.pod import NOTHING_INJECTED, Injected
-from webhook.policy import placeholders, selectors
+from webhook.policy import grammar, placeholders, selectors
 from webhook.policy.conditions import Conditions, compile_conditions
+from webhook.policy.grammar import Wish
 from webhook.policy.items import OnConflict
 from webhook.policy.model import Policy
 from webhook.policy.role_block import RoleBlock
@@ -140,6 +141,13 @@ class CompiledPolicy:
     reads_others: frozenset[str]
 
 
+class Conf(NamedTuple):
+    """A pod's own requests (webhook.policy.requests): as a policy, and by role the labels that it wants."""
+
+    policy: CompiledPolicy
+    labels: Mapping[str, Mapping[str, str]]
+
+
 class _NamespacePolicies:
     """The policies that concern a namespace, found by a pod's labels."""
 
@@ -179,11 +187,13 @@ class PolicySet:
         policies: compiled ones
         namespaces: what is known of namespaces, by name
         own_namespace: where the webhook itself runs; its pods are never touched
+        allowed: guardrails that are lifted
         all_namespaces: `namespaces` has all of the cluster; else one that is not there has just its name
         before: the set that this one follows; what it worked out for namespaces that are as they were is kept
             if the policies are the same
 
     Attributes:
+        confs: what pods' own requests were compiled to, by their text (webhook.policy.requests)
         read_labels: the pod labels that selectors and placeholders read and some policy writes, with the
             values that it may write; None: one with a placeholder, so any
     """
@@ -194,10 +204,13 @@ class PolicySet:
         namespaces: Mapping[str, Namespace] | None = None,
         own_namespace: str = "spark-webhook",
         *,
+        allowed: frozenset[str] = frozenset(),
         all_namespaces: bool = False,
         before: PolicySet | None = None,
     ) -> None:
         self.own_namespace = own_namespace
+        self.allowed = allowed
+        self.confs: dict[str, Conf] = {}
         self._policies = tuple(policies)
         self._namespaces = namespaces or {}
         self._all_namespaces = all_namespaces
@@ -251,9 +264,10 @@ def compile_policies(
     policies: Iterable[Policy],
     namespaces: Mapping[str, Namespace] | None = None,
     own_namespace: str = "spark-webhook",
+    allowed: frozenset[str] = frozenset(),
 ) -> PolicySet:
     """The set of valid policies (webhook.policy.load) with their namespaces."""
-    return PolicySet(map(compile_policy, policies), namespaces, own_namespace)
+    return PolicySet(map(compile_policy, policies), namespaces, own_namespace, allowed=allowed)
 
 
 def _read_labels(policies: Iterable[CompiledPolicy]) -> dict[str, frozenset[str] | None]:
@@ -272,14 +286,20 @@ def _known(values: set[str]) -> frozenset[str] | None:
 
 def compile_policy(policy: Policy) -> CompiledPolicy:
     """All of a valid policy that can be decided without a pod and without other policies."""
-    spec = policy.spec
     name = policy.name if policy.namespace is None else f"{policy.namespace}/{policy.name}"
+    found = grammar.read(policy.spec.sparkConf)
+    return compile_wishes(policy, name, [wish for wish in found if isinstance(wish, Wish)])
+
+
+def compile_wishes(policy: Policy, name: str, wishes: Sequence[Wish]) -> CompiledPolicy:
+    """The same, with what keys of Spark's grammar ask for beside the blocks of the policy."""
+    spec = policy.spec
     dumped = spec.model_dump(exclude_unset=True, mode="json")
     digest = hashlib.sha256(orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
-    features = {role: tuple(_features(policy, name, role)) for role in _ROLES}
+    features = {role: tuple(_features(policy, name, role, wishes)) for role in _ROLES}
     conditions = compile_conditions(spec.match.conditions)
     writes: dict[str, set[str]] = {}
-    for block in (spec.common, spec.driver, spec.executor):
+    for block in (spec.common, spec.driver, spec.executor, *(wish.block for wish in wishes)):
         for key, value in block.written_labels():
             writes.setdefault(key, set()).add(value)
 
@@ -343,18 +363,21 @@ def _reads_others(features: Iterable[Feature]) -> bool:
     )
 
 
-def _features(policy: Policy, name: str, role: str) -> Iterable[Feature]:
+def _features(policy: Policy, name: str, role: str, wishes: Sequence[Wish]) -> Iterable[Feature]:
     own: RoleBlock = getattr(policy.spec, role)
+    asked = [wish for wish in wishes if wish.role in ("", role)]
     for step in STEPS:
         # Within one block items of one identity are for different containers (lint), so all of them count.
         ours = list(_items(step, own))
+        for wish in asked:
+            ours += [(f"sparkConf[{wish.key}]", item) for _, item in _items(step, wish.block)]
         taken = {step.identity(item) for _, item in ours}
         for at, item in _items(step, policy.spec.common):
             if step.identity(item) not in taken:  # else the role's item wins
                 where = f"common.{step.field}{at}"
                 yield _feature(policy, f"{name} {where}", role, step, (where, item))
         for at, item in ours:
-            where = f"{role}.{step.field}{at}"
+            where = at if at.startswith("sparkConf[") else f"{role}.{step.field}{at}"
             yield _feature(policy, f"{name} {where}", role, step, (where, item))
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from webhook import spark
 from webhook.defaults import mount_path
-from webhook.policy import messages, positions
+from webhook.policy import grammar, guardrails, messages, positions
 from webhook.policy.model import CLUSTER_KIND, NAMESPACED_KIND
 from webhook.policy.positions import Fault, Node, Path
 
 BLOCKS = ("common", "driver", "executor")
-HOST_PATH = "hostPath"
 SECRET_ENV = {
     "GCPServiceAccount": "GOOGLE_APPLICATION_CREDENTIALS",
     "HadoopDelegationToken": spark.TOKEN_ENV,
@@ -29,6 +28,7 @@ _SPARK_CONTAINERS = frozenset(name for names in spark.CONTAINER_NAMES.values() f
 def errors(root: Node, allowed: frozenset[str]) -> Iterator[Fault]:
     """The faults of a policy document; `allowed` names the guardrails that are lifted."""
     yield from _scope(root, allowed)
+    yield from _requests(root, allowed)
     spec = _mapping(_mapping(root.value).get("spec"))
     for name in BLOCKS:
         block = _mapping(spec.get(name))
@@ -72,17 +72,31 @@ def _scope(root: Node, allowed: frozenset[str]) -> Iterator[Fault]:
     if "namespaceSelector" in _mapping(spec.get("match")):
         message = f"only for a {CLUSTER_KIND}: remove it, a {NAMESPACED_KIND} is for its own namespace"
         yield messages.fault(root, ("spec", "match", "namespaceSelector"), message, at_key=True)
-    if HOST_PATH in allowed:
-        return
     for name in BLOCKS:
-        for index, volume in _items(_mapping(spec.get(name)), "volumes"):
-            if HOST_PATH in volume:
-                path = ("spec", name, "volumes", index, HOST_PATH)
+        for guardrail, path in guardrails.broken(spec.get(name)):
+            if guardrail not in allowed:
                 message = (
-                    f"not allowed in a {NAMESPACED_KIND}: use another volume, or a {CLUSTER_KIND}, "
-                    f"or lift it for all with `serve --allow {HOST_PATH}`"
+                    f"not allowed in a {NAMESPACED_KIND}: it {guardrails.EXPLAINED[guardrail]}; use a "
+                    f"{CLUSTER_KIND}, or lift it for all with `serve --allow {guardrail}`"
                 )
-                yield messages.fault(root, path, message, at_key=True)
+                yield messages.fault(root, ("spec", name, *path), message, at_key=True)
+
+
+def _requests(root: Node, allowed: frozenset[str]) -> Iterator[Fault]:
+    """What is wrong with keys of Spark's grammar."""
+    document = _mapping(root.value)
+    pairs = _mapping(_mapping(document.get("spec")).get("sparkConf"))
+    texts = {key: value for key, value in pairs.items() if isinstance(key, str) and isinstance(value, str)}
+    for found in grammar.read(texts):
+        at = found.key if found.key in texts else next(key for key in texts if key.startswith(found.key))
+        path = ("spec", "sparkConf", at)
+        if isinstance(found, grammar.Wrong):
+            yield messages.fault(root, path, found.message, at_key=True)
+        elif document.get("kind") == NAMESPACED_KIND:
+            for guardrail, _ in guardrails.broken(found.block.model_dump(exclude_unset=True)):
+                if guardrail not in allowed:
+                    message = f"not allowed in a {NAMESPACED_KIND}: it {guardrails.EXPLAINED[guardrail]}"
+                    yield messages.fault(root, path, message, at_key=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,12 +43,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the documents hold. A policy with an error is not among `policies`."""
+    """What the documents hold. A policy with an error is not among `policies`.
+
+    Attributes:
+        allowed: guardrails that are lifted
+    """
 
     policies: tuple[Policy, ...] = ()
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     errors: tuple[Problem, ...] = ()
     notes: tuple[Problem, ...] = ()
+    allowed: frozenset[str] = frozenset()
 
 
 def read(paths: Iterable[Path]) -> tuple[list[tuple[str, str]], list[Problem]]:
@@ -132,7 +137,11 @@ class _Loader:
             file, root, _ = self.policies[index]
             self.notes.append((file, messages.fault(root, note.path, note.message)))
         return Loaded(
-            tuple(policies), self.namespaces, self._problems(self.errors), self._problems(self.notes)
+            tuple(policies),
+            self.namespaces,
+            self._problems(self.errors),
+            self._problems(self.notes),
+            self.allowed,
         )
 
     def _problems(self, found: list[tuple[int, Fault]]) -> tuple[Problem, ...]:

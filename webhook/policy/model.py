@@ -12,13 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from webhook.policy import placeholders, values
 from webhook.policy.conditions import MAX_CONDITIONS, Condition
-from webhook.policy.items import MAX_INNER, Int32, Model, OnConflict, OnConflictText, cel
+from webhook.policy.items import MAX_INNER, MAX_ITEMS, Int32, Model, OnConflict, OnConflictText, cel
 from webhook.policy.role_block import RoleBlock
 from webhook.policy.values import (
     FixedDnsLabel,
     FixedDnsSubdomain,
     FixedLabelKey,
     FixedLabelValue,
+    Text,
     fault,
 )
 
@@ -113,6 +114,16 @@ class PolicySpec(Model):
     onConflict: OnConflictText = OnConflict.KEEP
     atomic: bool = False
     match: Match = Match()
+    sparkConf: dict[Annotated[str, Field(min_length=1)], Text] = Field(
+        default={},
+        max_length=MAX_ITEMS,
+        description=(
+            "The same in Spark's own words: spark.kubernetes.{driver,executor}.secrets.*, .volumes.* and "
+            "so on, "
+            "for pods of both roles."
+        ),
+        examples=[{"spark.kubernetes.executor.secrets.lake": "/etc/secrets/lake"}],
+    )
     common: RoleBlock = RoleBlock()
     driver: RoleBlock = RoleBlock()
     executor: RoleBlock = RoleBlock()

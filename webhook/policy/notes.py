@@ -13,10 +13,10 @@ from typing import Any
 
 from webhook import spark
 from webhook.defaults import mount_path
-from webhook.policy import placeholders
+from webhook.policy import guardrails, placeholders
 from webhook.policy.conditions import compile_conditions
 from webhook.policy.items import EnvItem, OnConflict, VolumeItem
-from webhook.policy.lint import BLOCKS, HOST_PATH, overlap
+from webhook.policy.lint import BLOCKS, overlap
 from webhook.policy.model import Policy
 from webhook.policy.positions import Path
 from webhook.policy.role_block import RoleBlock
@@ -91,6 +91,8 @@ def of(policy: Policy) -> Iterator[Note]:
         prefix, block = ("spec", name), getattr(spec, name)
         mounts[name] = list(_mounts(prefix, block))
         yield from _exposed(prefix, block)
+        for guardrail, path in guardrails.broken(block.model_dump(exclude_unset=True)):
+            yield Note((*prefix, *path), guardrails.EXPLAINED[guardrail])
         for index, item in enumerate(block.env):
             if _literal_credential(item):
                 message = "looks like a credential in plain text: keep it in a Secret and use valueFrom"
@@ -153,8 +155,6 @@ def _literal_credential(item: EnvItem) -> bool:
 
 def _volume(path: Path, volume: VolumeItem) -> Iterator[Note]:
     source = getattr(volume, volume.source)
-    if volume.source == HOST_PATH:
-        yield Note((*path, HOST_PATH), "gives pods a part of their node's own file system")
     if not volume.mounts:
         yield Note(path, "has no mounts: it is added to the pod, but no container sees it")
     if volume.source == "emptyDir" and source.get("medium") == "Memory" and "sizeLimit" not in source:
@@ -218,7 +218,7 @@ def _unseen_labels(policies: Sequence[Policy]) -> Iterator[tuple[int, Note]]:
             readers.setdefault(key, []).append(index)
     for index, policy in enumerate(policies):
         for name in BLOCKS:
-            for key in getattr(policy.spec, name).labels:
+            for key in dict(getattr(policy.spec, name).written_labels()):
                 other = next((i for i in readers.get(key, ()) if i != index), None)
                 if other is not None:
                     message = (

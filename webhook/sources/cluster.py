@@ -169,6 +169,7 @@ class ClusterSource:
             (verdict.compiled for verdict in self.verdicts.values() if verdict.compiled is not None),
             self._known_namespaces,
             self._own_namespace,
+            allowed=self._allowed,
             all_namespaces=True,
             before=self._current,
         )

@@ -108,7 +108,9 @@ class DirectorySource:
             problems = (*unreadable, *loaded.errors)
             if problems:
                 return Reading(None, tuple(map(str, problems)))
-            policies = compile_policies(loaded.policies, loaded.namespaces, own_namespace=self._own_namespace)
+            policies = compile_policies(
+                loaded.policies, loaded.namespaces, own_namespace=self._own_namespace, allowed=self._allowed
+            )
         except Exception as error:
             # Whatever a file did to us, what is in force stays in force.
             _log.error("reading the policies failed, this is a bug", extra=fields(traceback=frames(error)))
