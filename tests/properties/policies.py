@@ -282,6 +282,11 @@ blocks = stated(
     ),
 ).map(without_doubles)
 
+# Fields in which a namespaced policy may not ask for everything.
+GUARDED = (
+    *("serviceAccountName", "hostNetwork", "podSecurityContext", "securityContext"),
+    *("initContainers", "sidecars", "podTemplate"),
+)
 wide_blocks = st.builds(
     lambda few, parts: {**few, **parts},
     blocks,
@@ -359,7 +364,8 @@ def policies(draw: st.DrawFn, role_blocks: Search = blocks) -> Json:
         for block in ("common", "driver", "executor"):
             if block in spec:
                 found = [item for item in spec[block].get("volumes", []) if "hostPath" not in item]
-                spec = {**spec, block: {**spec[block], "volumes": found}}
+                free = {key: value for key, value in spec[block].items() if key not in GUARDED}
+                spec = {**spec, block: {**free, "volumes": found}}
     elif draw(pick(False, False, True)):
         match["namespaceSelector"] = draw(selectors)
     return {
