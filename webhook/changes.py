@@ -33,7 +33,16 @@ class EnsureItem:
         enough: item of the pod -> True if it does as well as this one, although it differs
     """
 
-    __slots__ = ("_canonical", "enough", "feature", "identity", "item", "owned_reason", "place")
+    __slots__ = (
+        "_always_fits",
+        "_canonical",
+        "enough",
+        "feature",
+        "identity",
+        "item",
+        "owned_reason",
+        "place",
+    )
 
     def __init__(
         self,
@@ -49,6 +58,7 @@ class EnsureItem:
         self.item = item
         self.owned_reason = owned_reason
         self.identity = kind.identity(item)
+        self._always_fits = kind.limit is None and kind.unique is None
         self._canonical: Any = None
 
     def same_wish(self, other: Change) -> bool:
@@ -83,15 +93,16 @@ class EnsureItem:
                 refusal = self._meet(plan, view)
                 if refusal is not None:
                     return refusal
-            else:
-                view.claims[identity] = self
-                refusal = self._add(plan, view)
-                if refusal is not None:
-                    return refusal
+                continue
+            view.claims[identity] = self
+            if self._always_fits:
+                plan.edits.append((view.add, identity, self.item))
+            elif (refusal := self._add(plan, view)) is not None:
+                return refusal
         return None
 
     def _add(self, plan: Plan, view: ListView) -> Refusal | None:
-        """Nothing of this identity is there: add it, unless the list could not take it."""
+        """Nothing of this identity is there or planned: add it, unless the list could not take it."""
         kind = view.kind
         if kind.limit is not None and len(view) + len(plan.planned_items(view)) >= kind.limit:
             return Refusal(Reason.LIST_FULL, f"at most {kind.limit}")
@@ -99,7 +110,7 @@ class EnsureItem:
             others = (*view.items, *plan.planned_items(view))
             if any(other.get(kind.unique) == text for other in others):
                 return Refusal(Reason.NAME_TAKEN, f"{kind.unique} {text}")
-        plan.edit_once(view.add, self.identity, self.item)
+        plan.edits.append((view.add, self.identity, self.item))
         return None
 
     def _meet(self, plan: Plan, view: ListView) -> Refusal | None:

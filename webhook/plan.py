@@ -126,8 +126,10 @@ class Plan:
 
     def edit_once(self, edit: Edit, identity: Hashable, wanted: Any) -> None:
         """Keep an edit, unless this plan writes the very same already."""
-        if not any(place == identity and other == edit for other, place, _ in self.edits):
-            self.edits.append((edit, identity, wanted))
+        for other, place, _ in self.edits:
+            if place == identity and other == edit:
+                return
+        self.edits.append((edit, identity, wanted))
 
     def planned_items(self, view: ListView) -> list[Any]:
         """The items that this plan adds to a list."""

@@ -113,6 +113,12 @@ class Container:
         self._patch.replace(f"{self.view.path}/{field}/{at}", text)
         items[at] = text
 
+    def move(self, path: str) -> None:
+        """The container stands elsewhere now: another one was inserted before it."""
+        self.view.move(path)
+        for view in self._lists.values():
+            view.moved()
+
     def env_value(self, name: str) -> str | None:
         """The literal value of an environment variable, "" if it has another kind; None if it is absent."""
         item = self.list(ENV).get(name)
@@ -252,7 +258,7 @@ class SparkPod:
         if field not in self._made:
             self.patch.add(f"{path}/-" if place == len(items) else f"{path}/{place}", raw)
         for position, moved in enumerate(others[place:], place + 1):
-            moved.view.move(f"{path}/{position}")
+            moved.move(f"{path}/{position}")
         items.insert(place, raw)
         container = Container(raw, field, place, self.patch)
         container.view.fresh = True

@@ -32,6 +32,7 @@ class ListView:
         "_items",
         "_owner",
         "_patch",
+        "_path",
         "_referring",
         "claims",
         "firm",
@@ -45,6 +46,7 @@ class ListView:
         self.firm: set[Hashable] = set()
         self._owner = owner
         self._patch = patch
+        self._path = ""
         items = owner.get(kind.field)
         if items is not None and not isinstance(items, list):
             raise MalformedPod(dotted(self.path), "expected a list")
@@ -59,7 +61,13 @@ class ListView:
     @property
     def path(self) -> str:
         """JSON Pointer of the list."""
-        return f"{self._owner.path}/{self.kind.field}"
+        if not self._path:
+            self._path = f"{self._owner.path}/{self.kind.field}"
+        return self._path
+
+    def moved(self) -> None:
+        """The container that the list is in stands elsewhere now."""
+        self._path = ""
 
     @property
     def items(self) -> Sequence[Any]:
@@ -82,14 +90,15 @@ class ListView:
             self._fresh = True
             self._owner.put(self.kind.field, items)
         if self.kind.read_in_order:
-            user = self._first_use(str(identity))
-            if user is not None:
-                self._insert(user, item)
-                return
+            if self._referring != []:
+                user = self._first_use(str(identity))
+                if user is not None:
+                    self._insert(user, item)
+                    return
             if "$(" in (item.get("value") or ""):
                 self._referring = None
         if not self._fresh:
-            self._patch.add(self.path + "/-", item)
+            self._patch.add((self._path or self.path) + "/-", item)
         self.index[identity] = len(items)
         items.append(item)
 

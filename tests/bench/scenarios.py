@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tests import corpus
+from tests import corpus, every_step
 from webhook import show
 
 NAMESPACE = "jobs"
@@ -44,18 +44,23 @@ def bodies() -> list[bytes]:
 
 
 def scenarios() -> list[Scenario]:
-    """The three scenarios, in the order in which they are measured."""
+    """The scenarios, in the order in which they are measured."""
     few = [_secret(0), _config_map(1), _literals(2), _scheduling(3), _env(4)]
     many = [_block(number) for number in range(_TOTAL)]
     return [
         Scenario("a", "5 of 20 policies match", _documents(few), True, 0.35),
         Scenario("b", "20 of 20 policies match", _documents(many), True, 0.25),
         Scenario("c", "none of 20 policies matches", _documents([]), False, 0.6),
+        Scenario("d", "1 of 20 matches and uses every step", _every_step(), True, 0.02),
     ]
 
 
-def _documents(matching: list[dict[str, Any]]) -> str:
-    others = [_block(n) for n in range(len(matching), _TOTAL)]
+def _every_step() -> str:
+    return f"{_documents([], _TOTAL - 1)}---\n{every_step.TEXT}"
+
+
+def _documents(matching: list[dict[str, Any]], total: int = _TOTAL) -> str:
+    others = [_block(n) for n in range(len(matching), total)]
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
