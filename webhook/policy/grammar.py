@@ -122,6 +122,13 @@ _PLAIN = ("spark.executor.", "spark.driver.")
 _KNOWN = (*_PREFIXES, *_WHOLE, *_VOLUMES, f"{_TOKENS}name", f"{_TOKENS}itemKey")
 
 
+def known_keys() -> Iterator[str]:
+    """The keys that are known, for a reader."""
+    for key in sorted((*_KNOWN, *(f"{prefix}TYPE.NAME." for prefix in _VOLUMES))):
+        if key not in _VOLUMES:
+            yield f"{key}*" if key.endswith(".") else key
+
+
 def read(pairs: Mapping[str, str]) -> Iterator[Wish | Wrong]:
     """What keys and their values ask for, in the order in which they are written."""
     volumes: dict[str, tuple[str, Json]] = {}

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 _MOUNT = ("mount.path", "mount.readOnly", "mount.subPath", "mount.subPathExpr")
 _CLAIM = ("options.storageClass", "options.sizeLimit", "options.accessMode", "label.*", "annotation.*")
 _PROJECTION = ("options.items", "options.defaultMode", "options.optional")
-_OPTIONS: dict[str, tuple[str, ...]] = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "hostPath": ("options.path", "options.type"),
     "persistentVolumeClaim": ("options.claimName", *_CLAIM),
     "emptyDir": ("options.medium", "options.sizeLimit"),
@@ -46,9 +46,9 @@ def block(kind: str, name: str, options: Json) -> Json:
     Raises:
         ValueError: with what is wrong
     """
-    if kind not in _OPTIONS:
-        near = difflib.get_close_matches(kind, _OPTIONS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_OPTIONS)}"
+    if kind not in OPTIONS:
+        near = difflib.get_close_matches(kind, OPTIONS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(OPTIONS)}"
         raise ValueError(f"not a type of volume, {hint}")
     _check_names(kind, options)
     if "mount.path" not in options:
@@ -66,7 +66,7 @@ def block(kind: str, name: str, options: Json) -> Json:
 
 
 def _check_names(kind: str, options: Json) -> None:
-    known = (*_MOUNT, *_OPTIONS[kind])
+    known = (*_MOUNT, *OPTIONS[kind])
     open_ended = tuple(option[:-1] for option in known if option.endswith("*"))
     for option in options:
         if option not in known and not (open_ended and option.startswith(open_ended)):

@@ -89,25 +89,43 @@ def item_list(key: str = "", **described: Any) -> Any:
 class Item(Model):
     """One feature of a policy."""
 
-    onConflict: OnConflictText | None = None
+    onConflict: OnConflictText | None = Field(
+        default=None,
+        description="What happens when the pod's author has another value; the policy's rule if absent.",
+        examples=["Replace"],
+    )
 
 
 class ContainerItem(Item):
     """A feature that goes into containers: Spark's own, all of the pod, or those named."""
 
-    containers: Containers = "Spark"
+    containers: Containers = Field(
+        default="Spark",
+        description="Spark (its own container), All (init containers and sidecars too), or a list of names.",
+        examples=["All"],
+    )
 
 
 class MountedItem(ContainerItem):
     """What secrets and config maps have in common."""
 
-    name: DnsSubdomain
-    mountPath: MountPath
-    items: list[Annotated[dict[str, Any], Shape("KeyToPath")]] | None = None
-    defaultMode: FileMode | None = None
-    optional: bool | None = None
-    subPath: RelativePath | None = None
-    readOnly: bool = True
+    name: DnsSubdomain = Field(description="The object's name.", examples=["lake-credentials"])
+    mountPath: MountPath = Field(description="Where it is mounted.", examples=["/etc/secrets/lake"])
+    items: list[Annotated[dict[str, Any], Shape("KeyToPath")]] | None = Field(
+        default=None,
+        description="The keys that become files; all if absent.",
+        examples=[[{"key": "a", "path": "a"}]],
+    )
+    defaultMode: FileMode | None = Field(
+        default=None, description="The files' mode, decimal or 0o...; 0644 if absent.", examples=[288]
+    )
+    optional: bool | None = Field(
+        default=None, description="The pod starts without it, if it does not exist.", examples=[True]
+    )
+    subPath: RelativePath | None = Field(
+        default=None, description="One file of it, mounted at mountPath itself.", examples=["core-site.xml"]
+    )
+    readOnly: bool = Field(default=True, description="The mount is read-only.", examples=[False])
 
 
 _M = TypeVar("_M", bound=Model)
@@ -116,7 +134,14 @@ _M = TypeVar("_M", bound=Model)
 class SecretItem(MountedItem):
     """A Secret, mounted as files; the type says which program reads them and adds its variable."""
 
-    type: Literal["Generic", "GCPServiceAccount", "HadoopDelegationToken"] = "Generic"
+    type: Literal["Generic", "GCPServiceAccount", "HadoopDelegationToken"] = Field(
+        default="Generic",
+        description=(
+            "Who reads it: GCPServiceAccount sets GOOGLE_APPLICATION_CREDENTIALS, HadoopDelegationToken sets "
+            "HADOOP_TOKEN_FILE_LOCATION."
+        ),
+        examples=["GCPServiceAccount"],
+    )
 
 
 class ConfigMapItem(MountedItem):
@@ -154,12 +179,18 @@ class VolumeMountItem(Model):
         ),
     )
 
-    mountPath: MountPath
-    readOnly: bool | None = None
-    subPath: RelativePath | None = None
-    subPathExpr: RelativePath | None = None
-    recursiveReadOnly: Literal["Disabled", "IfPossible", "Enabled"] | None = None
-    containers: Containers = "Spark"
+    mountPath: MountPath = Field(description="Where it is mounted.", examples=["/cache"])
+    readOnly: bool | None = Field(default=None, description="The mount is read-only.", examples=[True])
+    subPath: RelativePath | None = Field(default=None, description="A part of it.", examples=["team"])
+    subPathExpr: RelativePath | None = Field(
+        default=None, description="The same, with variables of the container.", examples=["$(POD_NAME)"]
+    )
+    recursiveReadOnly: Literal["Disabled", "IfPossible", "Enabled"] | None = Field(
+        default=None, description="Mounts inside of it are read-only too.", examples=["IfPossible"]
+    )
+    containers: Containers = Field(
+        default="Spark", description="The containers that mount it, as everywhere.", examples=["All"]
+    )
 
     def mount(self, volume_name: str) -> dict[str, Any]:
         """The plain Kubernetes VolumeMount."""
@@ -185,8 +216,15 @@ class VolumeItem(Item):
         json_schema_extra={"x-kubernetes-validations": [shapes.exactly_one(sorted(_SOURCES))]}
     )
 
-    name: Annotated[str, values.rule(values.dns_label), ownership.free_volume]
-    mounts: list[VolumeMountItem] = Field(default=[], max_length=MAX_INNER)
+    name: Annotated[str, values.rule(values.dns_label), ownership.free_volume] = Field(
+        description="The volume's name in the pod.", examples=["cache"]
+    )
+    mounts: list[VolumeMountItem] = Field(
+        default=[],
+        max_length=MAX_INNER,
+        description="Kubernetes VolumeMounts without the name, and the containers that they are for.",
+        examples=[[{"mountPath": "/cache"}]],
+    )
 
     @property
     def source(self) -> str:
@@ -223,10 +261,22 @@ class EnvItem(ContainerItem):
         ),
     )
 
-    name: Annotated[str, values.rule(values.env_name), ownership.free_env]
-    value: Text | None = None
-    valueFrom: Annotated[dict[str, Any], Shape("EnvVarSource")] | None = None
-    join: Text | None = None
+    name: Annotated[str, values.rule(values.env_name), ownership.free_env] = Field(
+        description="The variable's name.", examples=["STAGE"]
+    )
+    value: Text | None = Field(default=None, description="Its literal value.", examples=["prod"])
+    valueFrom: Annotated[dict[str, Any], Shape("EnvVarSource")] | None = Field(
+        default=None,
+        description="Where its value comes from, instead.",
+        examples=[{"secretKeyRef": {"name": "db", "key": "password"}}],
+    )
+    join: Text | None = Field(
+        default=None,
+        description=(
+            "A separator: the value is joined to the author's literal one, once, instead of competing."
+        ),
+        examples=[":"],
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -248,9 +298,15 @@ class EnvFromItem(ContainerItem):
         )
     )
 
-    prefix: EnvPrefix | None = None
-    configMapRef: Annotated[dict[str, Any], Shape("ConfigMapEnvSource")] | None = None
-    secretRef: Annotated[dict[str, Any], Shape("SecretEnvSource")] | None = None
+    prefix: EnvPrefix | None = Field(
+        default=None, description="Put before the name of each variable.", examples=["LAKE_"]
+    )
+    configMapRef: Annotated[dict[str, Any], Shape("ConfigMapEnvSource")] | None = Field(
+        default=None, description="The ConfigMap.", examples=[{"name": "common-env"}]
+    )
+    secretRef: Annotated[dict[str, Any], Shape("SecretEnvSource")] | None = Field(
+        default=None, description="Or the Secret.", examples=[{"name": "db"}]
+    )
 
     @model_validator(mode="after")
     def _one_reference(self) -> Self:
@@ -262,10 +318,12 @@ class EnvFromItem(ContainerItem):
 class HadoopItem(ContainerItem):
     """The Hadoop configuration, as Spark itself would mount it."""
 
-    configMap: DnsSubdomain
+    configMap: DnsSubdomain = Field(
+        description="The ConfigMap, mounted at /opt/hadoop/conf.", examples=["hadoop-conf"]
+    )
 
 
 class ImagePullSecretItem(Item):
     """The name of a Secret with registry credentials."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(description="The Secret's name.", examples=["company-registry"])

@@ -38,9 +38,13 @@ class Requirement(Model):
         )
     )
 
-    key: FixedLabelKey
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[FixedLabelValue] = Field(default=[])
+    key: FixedLabelKey = Field(description="The label.", examples=["stage"])
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="How its value is compared.", examples=["In"]
+    )
+    values: list[FixedLabelValue] = Field(
+        default=[], description="For In and NotIn: the values.", examples=[["prod"]]
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -55,22 +59,39 @@ class Requirement(Model):
 class LabelSelector(Model):
     """A Kubernetes LabelSelector; an empty one selects everything."""
 
-    matchLabels: dict[FixedLabelKey, FixedLabelValue] = Field(default={})
-    matchExpressions: list[Requirement] = Field(default=[], max_length=MAX_INNER)
+    matchLabels: dict[FixedLabelKey, FixedLabelValue] = Field(
+        default={}, description="Labels with these values.", examples=[{"team": "lake"}]
+    )
+    matchExpressions: list[Requirement] = Field(
+        default=[],
+        max_length=MAX_INNER,
+        description="Requirements of labels: key, operator, values.",
+        examples=[[{"key": "stage", "operator": "In", "values": ["prod"]}]],
+    )
 
 
 class Match(Model):
     """Which pods a policy is for; what is absent does not restrict."""
 
-    namespaceSelector: LabelSelector | None = None
-    podSelector: LabelSelector | None = None
+    namespaceSelector: LabelSelector | None = Field(
+        default=None,
+        description=(
+            "The namespaces of a ClusterSparkPodPolicy, by their labels; all that opted in if absent."
+        ),
+        examples=[{"matchLabels": {"stage": "prod"}}],
+    )
+    podSelector: LabelSelector | None = Field(
+        default=None,
+        description="The pods, by the labels that their author has set.",
+        examples=[{"matchLabels": {"team": "lake"}}],
+    )
     conditions: list[Condition] = Field(
         default=[],
         max_length=MAX_CONDITIONS,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         description=(
             "CEL expressions that must all be true, asked where the selectors match. They see the pod as its "
-            "author sent it, so far as that can be told (see `Conditions` in the README)."
+            "author sent it, so far as that can be told."
         ),
         examples=[
             [{"name": "by-airflow", "expression": "request.userInfo.username.endsWith(':airflow')"}],
@@ -109,24 +130,55 @@ class PolicySpec(Model):
 
     model_config = _for_drivers_only()
 
-    priority: Int32 = 0
-    mandatory: bool = False
-    onConflict: OnConflictText = OnConflict.KEEP
-    atomic: bool = False
-    match: Match = Match()
+    priority: Int32 = Field(
+        default=0,
+        description="Higher goes first; of equal ones cluster policies before namespaced ones, then by name.",
+        examples=[10],
+    )
+    mandatory: bool = Field(
+        default=False, description="A pod's exclude annotation does not count.", examples=[True]
+    )
+    onConflict: OnConflictText = Field(
+        default=OnConflict.KEEP,
+        description=(
+            "When the pod's author has another value: Keep it and say so, Replace it (only the keys that the "
+            "policy states), or Reject a driver. Executors are rejected only if the policy is mandatory."
+        ),
+        examples=["Replace"],
+    )
+    atomic: bool = Field(
+        default=False, description="All of the policy is applied to a pod, or nothing of it.", examples=[True]
+    )
+    match: Match = Field(
+        default=Match(),
+        description="Which pods the policy is for; what is absent does not restrict.",
+        examples=[{"podSelector": {"matchLabels": {"team": "lake"}}}],
+    )
     sparkConf: dict[Annotated[str, Field(min_length=1)], Text] = Field(
         default={},
         max_length=MAX_ITEMS,
         description=(
-            "The same in Spark's own words: spark.kubernetes.{driver,executor}.secrets.*, .volumes.* and "
-            "so on, "
-            "for pods of both roles."
+            "The same in Spark's own words, for pods of both roles: spark.kubernetes.{driver,executor}."
+            "{secrets,secretKeyRef,volumes,label,annotation,node.selector}.*, spark.kubernetes.driverEnv.*, "
+            "spark.executorEnv.* and others (docs/reference.md has them all)."
         ),
         examples=[{"spark.kubernetes.executor.secrets.lake": "/etc/secrets/lake"}],
     )
-    common: RoleBlock = RoleBlock()
-    driver: RoleBlock = RoleBlock()
-    executor: RoleBlock = RoleBlock()
+    common: RoleBlock = Field(
+        default=RoleBlock(),
+        description="What drivers and executors get.",
+        examples=[{"labels": {"team": "lake"}}],
+    )
+    driver: RoleBlock = Field(
+        default=RoleBlock(),
+        description="What drivers get; an item wins over the same one of common.",
+        examples=[{"nodeSelector": {"pool": "drivers"}}],
+    )
+    executor: RoleBlock = Field(
+        default=RoleBlock(),
+        description="What executors get; an item wins over the same one of common.",
+        examples=[{"tolerations": [{"key": "spot", "operator": "Exists"}]}],
+    )
 
     @model_validator(mode="after")
     def _roles(self) -> Self:

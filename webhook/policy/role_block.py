@@ -37,19 +37,56 @@ from webhook.policy.values import LabelValue, Text
 class BasicFields(Model):
     """Files, variables, and what is written on the pod."""
 
-    secrets: list[SecretItem] = item_list()
-    configMaps: list[ConfigMapItem] = item_list()
-    volumes: list[VolumeItem] = item_list(key="name")
-    env: list[EnvItem] = item_list()
-    envFrom: list[EnvFromItem] = item_list()
-    hadoop: HadoopItem | None = None
+    secrets: list[SecretItem] = item_list(
+        description=(
+            "Secrets mounted as files, read-only unless stated otherwise (Spark's MountSecretsFeatureStep)."
+        ),
+        examples=[[{"name": "lake-credentials", "mountPath": "/etc/secrets/lake"}]],
+    )
+    configMaps: list[ConfigMapItem] = item_list(
+        description="ConfigMaps mounted as files, read-only unless stated otherwise.",
+        examples=[[{"name": "hive-site", "mountPath": "/etc/hive"}]],
+    )
+    volumes: list[VolumeItem] = item_list(
+        key="name",
+        description=(
+            "Kubernetes Volumes of any type, and where containers mount them: volume and mounts are "
+            "one feature."
+        ),
+        examples=[[{"name": "cache", "emptyDir": {"sizeLimit": "5Gi"}, "mounts": [{"mountPath": "/cache"}]}]],
+    )
+    env: list[EnvItem] = item_list(
+        description="Environment variables; one goes before those that refer to it by $(NAME).",
+        examples=[[{"name": "PYTHONPATH", "value": "/opt/libs", "join": ":"}]],
+    )
+    envFrom: list[EnvFromItem] = item_list(
+        description="All keys of ConfigMaps or Secrets as environment variables.",
+        examples=[[{"configMapRef": {"name": "common-env"}}]],
+    )
+    hadoop: HadoopItem | None = Field(
+        default=None,
+        description="Hadoop's configuration where Spark itself would mount it, with HADOOP_CONF_DIR.",
+        examples=[{"configMap": "hadoop-conf"}],
+    )
     labels: dict[Annotated[str, values.literal(values.label_key), ownership.free_label], LabelValue] = Field(
-        default={}, max_length=MAX_ITEMS
+        default={},
+        max_length=MAX_ITEMS,
+        description="Labels of the pod, each a feature of its own. Spark's own can't be asked for.",
+        examples=[{"team": "lake"}],
     )
     annotations: dict[
         Annotated[str, values.literal(values.annotation_key), ownership.free_annotation], Text
-    ] = Field(default={}, max_length=MAX_ITEMS)
-    imagePullSecrets: list[ImagePullSecretItem] = item_list(key="name")
+    ] = Field(
+        default={},
+        max_length=MAX_ITEMS,
+        description="Annotations of the pod, each a feature of its own.",
+        examples=[{"sidecar.istio.io/inject": "false"}],
+    )
+    imagePullSecrets: list[ImagePullSecretItem] = item_list(
+        key="name",
+        description="Secrets with the credentials of registries, added to the author's.",
+        examples=[[{"name": "company-registry"}]],
+    )
 
 
 class RoleBlock(

@@ -36,11 +36,21 @@ class TolerationItem(Item):
         ),
     )
 
-    key: Annotated[str, values.rule(values.toleration_key)] | None = None
-    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
-    value: LabelValue | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    tolerationSeconds: Int64 | None = None
+    key: Annotated[str, values.rule(values.toleration_key)] | None = Field(
+        default=None, description="The taint's key.", examples=["spark"]
+    )
+    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = Field(
+        default=None, description="How the taint's value is compared; Equal by default.", examples=["Exists"]
+    )
+    value: LabelValue | None = Field(default=None, description="The taint's value.", examples=["etl"])
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
+        default=None, description="The taint's effect; all if absent.", examples=["NoSchedule"]
+    )
+    tolerationSeconds: Int64 | None = Field(
+        default=None,
+        description="How long a NoExecute taint is tolerated; for ever if absent.",
+        examples=[600],
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -61,8 +71,15 @@ class TolerationItem(Item):
 class SchedulingFields(Model):
     """Where and when pods are scheduled."""
 
-    nodeSelector: dict[FixedLabelKey, LabelValue] = Field(default={})
-    tolerations: list[TolerationItem] = item_list()
+    nodeSelector: dict[FixedLabelKey, LabelValue] = Field(
+        default={},
+        description="Labels that the pod's node must have, each a feature of its own.",
+        examples=[{"pool": "spark"}],
+    )
+    tolerations: list[TolerationItem] = item_list(
+        description="Taints that the pod tolerates; two that differ only in how long are the same one.",
+        examples=[[{"key": "spark", "operator": "Exists", "effect": "NoSchedule"}]],
+    )
     affinity: Annotated[dict[str, Any], Shape("Affinity")] | None = Field(
         default=None,
         description=(
