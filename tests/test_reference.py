@@ -14,6 +14,7 @@ from tools import reference
 from webhook.policy.load import load
 from webhook.policy.model import PolicySpec
 from webhook.policy.role_block import RoleBlock
+from webhook.reasons import Reason
 
 PAGE = reference.TARGET.read_text(encoding="utf-8")
 FIELDS = sorted(RoleBlock.model_fields)
@@ -35,6 +36,10 @@ def test_every_field_is_listed() -> None:
     headings = set(re.findall("^### (.*)$", PAGE, re.MULTILINE))
     assert set(FIELDS) <= headings
     assert all(f"| `{name}` |" in PAGE for name in PolicySpec.model_fields)
+
+
+def test_every_reason_code_is_explained() -> None:
+    assert [reason for reason in Reason if f"| `{reason}` | {reason.explain} |" not in PAGE] == []
 
 
 @pytest.mark.parametrize("name", FIELDS)
