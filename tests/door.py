@@ -21,8 +21,8 @@ from tests import corpus, kubernetes_schema
 from webhook import review as wire
 from webhook.admission import Decision
 from webhook.admission import admit as decide
-from webhook.policy.compiled import PolicySet, compile_policies
 from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet, compile_policies
 
 Json = dict[str, Any]
 STATUS = "sparkwebhook.dev/status"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import corpus, door, kubernetes_schema
-from webhook.policy.compiled import PolicySet
+from webhook.policy.policy_set import PolicySet
 
 Json = dict[str, Any]
 

@@ -20,9 +20,10 @@ from webhook.patch import Operation
 from webhook.plan import Plan, Refusal
 from webhook.pod import Exactly, SparkPod
 from webhook.policy import requests
-from webhook.policy.compiled import CompiledPolicy, Feature, PolicySet, injected
+from webhook.policy.compiled import CompiledPolicy, Feature, injected
 from webhook.policy.conditions import Subject
 from webhook.policy.placeholders import MissingValue
+from webhook.policy.policy_set import PolicySet
 from webhook.reasons import Reason
 
 __all__ = ["Decision", "Finding", "MalformedPod", "admit"]

@@ -16,8 +16,8 @@ import jsonpatch
 from webhook import review, show
 from webhook.admission import Decision, MalformedPod, admit
 from webhook.namespaces import Namespace
-from webhook.policy.compiled import compile_policies
 from webhook.policy.load import Loaded
+from webhook.policy.policy_set import compile_policies
 
 Form = Literal["yaml", "json", "patch", "diff"]
 _LISTS = ("List", "PodList")

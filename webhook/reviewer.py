@@ -13,7 +13,7 @@ from typing import Any
 from webhook.admission import Decision, MalformedPod, admit
 from webhook.logs import AdmissionLog
 from webhook.metrics import Metrics
-from webhook.policy.compiled import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.review import BadReview, decode, encode, without_managed_fields
 
 # A policy set that conflicts with a pod a hundred times says so in a line that a log collector still takes.

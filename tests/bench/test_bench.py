@@ -11,8 +11,8 @@ import pytest
 from tests.bench import load
 from tests.bench.scenarios import REVIEWS, Scenario, bodies, scenarios
 from webhook.admission import admit
-from webhook.policy.compiled import compile_policies
 from webhook.policy.load import load as load_policies
+from webhook.policy.policy_set import compile_policies
 from webhook.running import RunningServer
 
 

@@ -20,7 +20,7 @@ from tests.cluster.objects import OPTED_IN, Json, cluster_policy, policy
 from tests.cluster.proxy import Proxy
 from webhook.kube.client import KubeClient
 from webhook.namespaces import Namespace
-from webhook.policy.compiled import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.sources.cluster import ClusterSource
 from webhook.sources.reading import Reading
 

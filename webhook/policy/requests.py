@@ -14,9 +14,10 @@ from typing import Any
 
 from webhook.plan import Refused
 from webhook.policy import grammar, guardrails, placeholders, values
-from webhook.policy.compiled import CompiledPolicy, Conf, Feature, PolicySet, compile_wishes
+from webhook.policy.compiled import CompiledPolicy, Feature, compile_wishes
 from webhook.policy.items import OnConflict
 from webhook.policy.model import Metadata, Policy, PolicySpec
+from webhook.policy.policy_set import Conf, PolicySet
 from webhook.reasons import Reason
 from webhook.steps import STEPS
 from webhook.steps.base import Entry

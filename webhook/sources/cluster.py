@@ -20,8 +20,9 @@ from webhook.kube.watch import Object, Resource, Watch
 from webhook.logs import fields, frames
 from webhook.namespaces import Namespace
 from webhook.policy.check import check_object
-from webhook.policy.compiled import CompiledPolicy, PolicySet, compile_policy
+from webhook.policy.compiled import CompiledPolicy, compile_policy
 from webhook.policy.model import API_VERSION, Policy
+from webhook.policy.policy_set import PolicySet
 from webhook.sources.reading import Reading
 
 _log = logging.getLogger(__name__)

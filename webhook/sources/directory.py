@@ -16,8 +16,8 @@ from pathlib import Path
 from watchfiles import awatch
 
 from webhook.logs import fields, frames
-from webhook.policy.compiled import compile_policies
 from webhook.policy.load import Problem, load, read
+from webhook.policy.policy_set import compile_policies
 from webhook.sources.reading import Reading
 
 _log = logging.getLogger(__name__)

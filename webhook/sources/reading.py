@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webhook.policy.compiled import PolicySet
+from webhook.policy.policy_set import PolicySet
 
 
 @dataclass(frozen=True, slots=True)
