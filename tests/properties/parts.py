@@ -229,3 +229,33 @@ templates = stated(
         schedulingGates=listed(st.fixed_dictionaries({"name": pick("a.b/c", "d")}), "name"),
     ),
 )
+
+_gcp_provider = "projects/1/locations/global/workloadIdentityPools/p/providers/k"
+aws = pick(
+    {"roleArn": "r", "region": "a"}, {"podIdentity": True}, {"roleArn": "{{NAMESPACE}}", "regionalSts": True}
+)
+azure = pick({"clientId": "c", "tenantId": "t"}, {"clientId": "{{POD_LABEL:team}}", "tenantId": "t"})
+gcp = pick(
+    {"keySecret": "lake"},
+    {"keySecret": "k", "mountPath": "/a", "key": "a"},
+    {"workloadIdentityProvider": _gcp_provider},
+)
+local_dirs = pick(
+    {"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+    {"emptyDir": {}, "paths": ["/mnt/scratch", "/scratch"]},
+    {"onDemand": {"size": "1Gi"}},
+    {"onDemand": {"size": "5Gi", "storageClass": "{{NAMESPACE}}"}, "paths": ["/a/"]},
+)
+java_agents = listed(
+    pick(
+        {"name": "a", "jar": "/a.jar"},
+        {"name": "b", "jar": "/b.jar", "options": "x", "configMap": "c", "configPath": "/a/b"},
+        {"name": "a", "jar": "/c.jar", "properties": {"k": "{{EXECUTOR_ID|x}}"}},
+    ),
+    "name",
+)
+monitoring = pick(
+    {"jar": "/m.jar", "configFile": "/m.yaml", "port": 4040, "portName": "spark-ui"},
+    {"jar": "/m.jar", "configMap": "ca-bundle"},
+)
+kerberos = pick({"krb5ConfigMap": "c"}, {"tokenSecret": "lake", "keytabSecret": "k"})

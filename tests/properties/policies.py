@@ -317,6 +317,13 @@ wide_blocks = st.builds(
             "resources": _in_containers(parts.amounts),
             "securityContext": _in_containers(parts.security),
             "podTemplate": with_on_conflict(parts.templates),
+            "aws": _in_containers(parts.aws),
+            "azure": _in_containers(parts.azure),
+            "gcp": _in_containers(parts.gcp),
+            "localDirs": with_on_conflict(parts.local_dirs),
+            "javaAgents": parts.java_agents,
+            "monitoring": _in_containers(parts.monitoring),
+            "kerberos": _in_containers(parts.kerberos),
         },
     ),
 )
