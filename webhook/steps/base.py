@@ -12,6 +12,7 @@ from typing import Any
 from webhook.changes import Change, EnsureItem, EnsureKey
 from webhook.containers import Position
 from webhook.kinds import MOUNTS, VOLUMES, Json, ListKind
+from webhook.partial import of_container
 from webhook.policy import values
 from webhook.policy.cloud_identities import AwsItem, AzureItem, GcpItem
 from webhook.policy.containers import AddedContainerItem
@@ -56,8 +57,20 @@ def entries(value: dict[str, str]) -> Iterable[tuple[str, Entry]]:
     return ((f"[{key}]", Entry(key, text)) for key, text in value.items())
 
 
-def split(value: Item | None) -> Iterable[tuple[str, Any]]:
-    """The items of a field that is one object (securityContext): each of its keys is a feature of its own."""
+def split_step(field: str) -> Step:
+    """The step of an object of containers (securityContext): each of its keys is a feature of its own."""
+
+    def key_of(item: Item) -> str:
+        return next(iter(item.model_fields_set - _SHARED))
+
+    def changes(item: Any) -> Sequence[Change]:
+        key = key_of(item)
+        return of_container({field: {key: getattr(item, key)}}, item.containers)
+
+    return Step(field, changes, key_of, lambda item: f"{field} {key_of(item)}", _split)
+
+
+def _split(value: Item | None) -> Iterable[tuple[str, Any]]:
     if value is None:
         return ()
     shared = {key: getattr(value, key) for key in _SHARED if key in value.model_fields_set}
@@ -65,11 +78,6 @@ def split(value: Item | None) -> Iterable[tuple[str, Any]]:
         (f".{key}", type(value).model_construct({*shared, key}, **shared, **{key: getattr(value, key)}))
         for key in sorted(value.model_fields_set - _SHARED)
     )
-
-
-def split_key(item: Item) -> str:
-    """The one key of an item that `split` made."""
-    return next(iter(item.model_fields_set - _SHARED))
 
 
 def one(value: Item | None) -> Iterable[tuple[str, Any]]:
@@ -158,6 +166,13 @@ def projected_token(
         EnsureItem(VOLUMES, volume, enough=None if stated else as_good),
         EnsureItem(MOUNTS, mount, item.containers),
     ]
+
+
+def config_map_at(name: str, path: str, containers: str | Sequence[str]) -> list[Change]:
+    """A ConfigMap's volume, and its read-only mount in containers."""
+    volume: Json = {"name": volume_name(name, "configmap", {}), "configMap": {"name": name}}
+    mount: Json = {"name": volume["name"], "mountPath": path, "readOnly": True}
+    return [EnsureItem(VOLUMES, volume), EnsureItem(MOUNTS, mount, containers)]
 
 
 def position(item: AddedContainerItem) -> Position:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.changes import Change, EnsureItem, JoinEnv
-from webhook.kinds import MOUNTS, VOLUMES, Json
+from webhook.changes import Change, JoinEnv
 from webhook.policy.spark_fields import JavaAgentItem
-from webhook.steps.base import Step, volume_name
+from webhook.steps.base import Step, config_map_at
 
 VARIABLE = "JAVA_TOOL_OPTIONS"
 
@@ -18,13 +17,8 @@ VARIABLE = "JAVA_TOOL_OPTIONS"
 def changes(item: JavaAgentItem) -> Sequence[Change]:
     """The agent's configuration, and its options."""
     wanted: list[Change] = []
-    if item.configMap is not None:
-        volume: Json = {
-            "name": volume_name(item.configMap, "configmap", {}),
-            "configMap": {"name": item.configMap},
-        }
-        mount: Json = {"name": volume["name"], "mountPath": item.configPath, "readOnly": True}
-        wanted += [EnsureItem(VOLUMES, volume), EnsureItem(MOUNTS, mount, item.containers)]
+    if item.configMap is not None and item.configPath is not None:
+        wanted = config_map_at(item.configMap, item.configPath, item.containers)
     agent = f"-javaagent:{item.jar}={item.options}" if item.options else f"-javaagent:{item.jar}"
     options = [agent, *(f"-D{key}={value}" for key, value in item.properties.items())]
     return [*wanted, JoinEnv(VARIABLE, " ".join(options), " ", item.containers)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from webhook.changes import Change, EnsureItem, EnsureKey, JoinEnv
-from webhook.kinds import MOUNTS, PORTS, VOLUMES, Json
+from webhook.kinds import PORTS, Json
 from webhook.policy.spark_fields import MonitoringItem
-from webhook.steps.base import Step, volume_name
+from webhook.steps.base import Step, config_map_at
 from webhook.steps.java_agents import VARIABLE
 
 _PATH, _FILE = "/etc/metrics/conf", "prometheus.yaml"
@@ -23,12 +23,7 @@ def changes(item: MonitoringItem) -> Sequence[Change]:
         return [EnsureKey("annotations", f"prometheus.io/{key}", value) for key, value in annotations.items()]
     wanted: list[Change] = []
     if item.configMap is not None:
-        volume: Json = {
-            "name": volume_name(item.configMap, "configmap", {}),
-            "configMap": {"name": item.configMap},
-        }
-        mount: Json = {"name": volume["name"], "mountPath": _PATH, "readOnly": True}
-        wanted += [EnsureItem(VOLUMES, volume), EnsureItem(MOUNTS, mount, item.containers)]
+        wanted = config_map_at(item.configMap, _PATH, item.containers)
     file = item.configFile or f"{_PATH}/{_FILE}"
     port: Json = {"name": item.portName, "containerPort": item.port, "protocol": "TCP"}
     return [
