@@ -36,7 +36,7 @@ families = st.one_of(
 )
 
 
-def mounted(secrets: list[str], config_maps: list[str], *, optional: bool) -> Json:
+def mounted(secrets: list[str], config_maps: list[str], *, optional: bool) -> dict[tuple[str, str], str]:
     """(kind, object) -> the volume's name, as the Spark container of a bare driver gets them."""
     options = _STATED if optional else {}
     asked = {
@@ -53,7 +53,7 @@ def mounted(secrets: list[str], config_maps: list[str], *, optional: bool) -> Js
     assert outcome.decision.findings == []
     assert door.new_problems(outcome) == []
     volumes = {volume["name"]: volume for volume in outcome.after["spec"]["volumes"]}
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for mount in outcome.after["spec"]["containers"][0]["volumeMounts"]:
         field, at = posixpath.split(mount["mountPath"])
         if field in ("/secrets", "/configMaps"):
