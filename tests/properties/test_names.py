@@ -58,7 +58,7 @@ def mounted(secrets: list[str], config_maps: list[str], *, optional: bool) -> di
         field, at = posixpath.split(mount["mountPath"])
         if field in ("/secrets", "/configMaps"):
             volume = volumes[mount["name"]]
-            name = asked[field[1:]][int(at)]["name"]
+            name = str(asked[field[1:]][int(at)]["name"])
             source = volume.get("secret", {}).get("secretName") or volume.get("configMap", {}).get("name")
             assert source == name
             found[field, name] = mount["name"]
