@@ -36,10 +36,9 @@ class Finding:
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
-        # A map's field path ends in the key already.
-        subject = (
-            "" if self.subject.endswith(f" {self.field.rpartition('[')[2][:-1]}") else f": {self.subject}"
-        )
+        # The field's path ends in what it is about already.
+        ends = {self.field.rpartition("[")[2].removesuffix("]"), self.field.rpartition(".")[2]}
+        subject = "" if self.subject.rpartition(" ")[2] in ends else f": {self.subject}"
         return f"{self.short()}{subject}: {self.reason.explain}{detail}"
 
     def short(self) -> str:
