@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webhook.policy import lint, messages, positions
+from webhook.policy import lint, messages, places, positions
 from webhook.policy.model import Policy
 from webhook.policy.positions import MAX_DEPTH, Fault, Node, Path
 
@@ -31,6 +31,8 @@ def check(
         policy = Policy.model_validate(node.value)
     except ValidationError as error:
         return None, found + [fault for fault in messages.faults(error, node) if fault.path not in known]
+    if not found:
+        found = list(places.doubled(node, policy))
     return (None if found or syntax else policy), found
 
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from webhook import spark
 from webhook.namespaces import Namespace
 from webhook.policy.compiled import CompiledPolicy
-from webhook.policy.lint import overlap
+from webhook.policy.lint import listed, overlap
 from webhook.policy.model import LabelSelector, Policy
 
 
@@ -87,7 +86,7 @@ def _first_other(
     """The first of the policies in `met` that asks for something else in one of these containers."""
     others = 0
     for theirs, asking in place.items():
-        if theirs == containers or overlap(_listed(theirs), _listed(containers)):
+        if theirs == containers or overlap(listed(theirs), listed(containers)):
             others |= asking.all & ~asking.by_wish.get(wish, 0)
     others &= met
     return _lowest(others) if others else None
@@ -128,8 +127,3 @@ def _needed(selector: LabelSelector | None) -> Iterator[tuple[str, set[str]]]:
         for key, values in stated:
             allowed[key] = allowed.get(key, values) & values
     yield from allowed.items()
-
-
-def _listed(containers: Any) -> Any:
-    """As `overlap` knows them; of the pod itself (None) there is one."""
-    return "All" if containers is None else list(containers) if isinstance(containers, tuple) else containers

@@ -35,6 +35,7 @@ def errors(root: Node, allowed: frozenset[str]) -> Iterator[Fault]:
         for entries in (
             _mounts(block), _variables(block), _volumes(block),
             _tolerations(block), _env_from(block), _pull_secrets(block),
+            _containers(block), _agents(block), _ports(block),
         ):  # fmt: skip
             yield from _doubled(root, ("spec", name), entries)
 
@@ -131,6 +132,11 @@ def overlap(one: Any, other: Any) -> bool:
     return bool(names[0] & names[1])
 
 
+def listed(containers: Any) -> Any:
+    """The containers of a change as `overlap` knows them; of the pod itself (None) there is one."""
+    return "All" if containers is None else list(containers) if isinstance(containers, tuple) else containers
+
+
 def _names(value: Any) -> set[str]:
     return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
 
@@ -167,6 +173,23 @@ def _volumes(block: dict[str, Any]) -> Iterator[_Entry]:
 
 def _pull_secrets(block: dict[str, Any]) -> Iterator[_Entry]:
     yield from _named(block, "imagePullSecrets", "this secret")
+
+
+def _containers(block: dict[str, Any]) -> Iterator[_Entry]:
+    for field in ("initContainers", "sidecars"):
+        yield from _named(block, field, "a container of this name")
+
+
+def _agents(block: dict[str, Any]) -> Iterator[_Entry]:
+    yield from _named(block, "javaAgents", "an agent of this name")
+
+
+def _ports(block: dict[str, Any]) -> Iterator[_Entry]:
+    for index, item in _items(block, "ports"):
+        number, protocol = item.get("containerPort"), item.get("protocol") or "TCP"
+        if isinstance(number, int) and isinstance(protocol, str):
+            containers = item.get("containers", "Spark")
+            yield _Entry((str(number), protocol), ("ports", index), "this port", containers)
 
 
 def _named(block: dict[str, Any], field: str, what: str) -> Iterator[_Entry]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook import spark
+from webhook.changes import EnsureItem
 from webhook.defaults import mount_path
-from webhook.policy import guardrails, placeholders
+from webhook.policy import guardrails, placeholders, places
 from webhook.policy.conditions import compile_conditions
 from webhook.policy.items import EnvItem, OnConflict, VolumeItem
 from webhook.policy.lint import BLOCKS, overlap
@@ -122,28 +123,34 @@ def _rejects(policy: Policy) -> Iterator[Note]:
         return
     for name in ("common", "executor"):
         block: RoleBlock = getattr(spec, name)
-        if block.hadoop and block.hadoop.onConflict is reject:
-            yield Note(("spec", name, "hadoop", "onConflict"), message)
-        for field in _ITEM_LISTS:
-            for index, item in enumerate(getattr(block, field)):
-                if item.onConflict is reject:
+        for field in RoleBlock.model_fields:
+            value = getattr(block, field)
+            if getattr(value, "onConflict", None) is reject:
+                yield Note(("spec", name, field, "onConflict"), message)
+            for index, item in enumerate(value if isinstance(value, list) else ()):
+                if getattr(item, "onConflict", None) is reject:
                     yield Note(("spec", name, field, index, "onConflict"), message)
 
 
-_ITEM_LISTS = ("secrets", "configMaps", "volumes", "env", "envFrom", "tolerations", "imagePullSecrets")
-
-
 def _exposed(prefix: Path, block: RoleBlock) -> Iterator[Note]:
-    """Secrets that every container gets."""
+    """Secrets and tokens that every container gets."""
     message = "goes into every sidecar and init container, whoever added it: name the containers that need it"
-    for field, found in (
-        ("secrets", [True for _ in block.secrets]),
-        ("env", ["secretKeyRef" in (item.valueFrom or {}) for item in block.env]),
-        ("envFrom", [item.secretRef is not None for item in block.envFrom]),
-    ):
-        for index, secret in enumerate(found):
-            if secret and getattr(block, field)[index].containers == "All":
-                yield Note((*prefix, field, index, "containers"), f"a secret that {message}")
+    for path, item, changes in places.features(block):
+        asked = [change for change in changes if isinstance(change, EnsureItem)]
+        everywhere = any(change.place[0].in_container and change.place[1] == "All" for change in asked)
+        if everywhere and any(_holds_a_secret(change.item) for change in asked):
+            at = ("containers",) if hasattr(item, "containers") else ()
+            yield Note((*prefix, *path, *at), f"a secret that {message}")
+
+
+def _holds_a_secret(item: Any) -> bool:
+    """True for a variable, a source of variables or a volume with a Secret or a token in it."""
+    match item:
+        case {"valueFrom": {"secretKeyRef": _}} | {"secretRef": _} | {"secret": _}:
+            return True
+        case {"projected": {"sources": list(sources)}}:
+            return any("secret" in source or "serviceAccountToken" in source for source in sources)
+    return False
 
 
 def _literal_credential(item: EnvItem) -> bool:
