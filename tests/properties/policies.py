@@ -7,6 +7,7 @@ treat that as a failure.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 from hypothesis import strategies as st
 
 from tests.properties import parts
+from webhook.policy.check import check_object
 
 Json = dict[str, Any]
 Search = st.SearchStrategy[Any]
@@ -357,6 +359,9 @@ def _specs(block: Search) -> Search:
     )
 
 
+_CLASH = re.compile(r"spec\.(?P<block>\w+)\.(?P<field>\w+).*: wants another ")
+
+
 @st.composite
 def policies(draw: st.DrawFn, role_blocks: Search = blocks) -> Json:
     """One policy document."""
@@ -375,12 +380,25 @@ def policies(draw: st.DrawFn, role_blocks: Search = blocks) -> Json:
                 spec = {**spec, block: {**free, "volumes": found}}
     elif draw(pick(False, False, True)):
         match["namespaceSelector"] = draw(selectors)
-    return {
-        "apiVersion": "sparkwebhook.dev/v1alpha1",
-        "kind": "SparkPodPolicy" if namespaced else "ClusterSparkPodPolicy",
-        "metadata": metadata,
-        "spec": {**spec, **({"match": match} if match else {})},
-    }
+    return _without_clashes(
+        {
+            "apiVersion": "sparkwebhook.dev/v1alpha1",
+            "kind": "SparkPodPolicy" if namespaced else "ClusterSparkPodPolicy",
+            "metadata": metadata,
+            "spec": {**spec, **({"match": match} if match else {})},
+        }
+    )
+
+
+def _without_clashes(document: Json) -> Json:
+    """The policy without fields that want another thing than one before them at the same place."""
+    _, problems = check_object(document, frozenset())
+    clash = next((found for text in problems if (found := _CLASH.match(text))), None)
+    if clash is None:
+        return document
+    spec = document["spec"]
+    block = {key: value for key, value in spec[clash["block"]].items() if key != clash["field"]}
+    return _without_clashes({**document, "spec": {**spec, clash["block"]: block}})
 
 
 NAMESPACE_DOCUMENTS = [
