@@ -231,6 +231,8 @@ class _Admission:
 
         What does not go together stays as it is from then on, so that a second pass finds it the same.
         """
+        if not self.plan.edits:
+            return None
         pod = self.pod
         copied = orjson.loads(orjson.dumps({"metadata": pod.metadata, "spec": pod.spec.raw}))
         trial = Plan(SparkPod(copied, pod.role, pod.namespace, pod.labels, pod.injected))
