@@ -6,7 +6,8 @@ RFC 6902 operation; nothing is copied or compared afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -86,10 +87,42 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
     if conf is not None:
         matching.policies = requests.ordered(matching.policies, conf)
         in_effect = [*in_effect, conf.policy]
-    if matching.policies:
-        pod = SparkPod(raw, role, known, dict(labels), injected(in_effect, role))
-        _Admission(pod, decision, policies.read_labels, before, matching).run(annotations)
-    return decision
+    if not matching.policies:
+        return decision
+    # A copy: the pod's own labels change while policies are applied.
+    seen, added = dict(labels), injected(in_effect, role)
+
+    def run(*, careful: bool) -> Decision:
+        result = replace(decision, findings=[])
+        pod = SparkPod(raw, role, known, seen, added)
+        admission = _Admission(pod, result, policies.read_labels, dict(before), matching, careful=careful)
+        admission.run(raw["metadata"].get("annotations"))
+        return result
+
+    if not any(role in policy.delicate for policy in in_effect):
+        return run(careful=False)
+    return _checked(raw, run)
+
+
+def _checked(raw: dict[str, Any], run: Callable[..., Decision]) -> Decision:
+    """Apply all at once, and feature by feature only if Kubernetes would refuse the result.
+
+    That is rare, and to look at the result of each feature costs as much as all else together.
+    """
+    sent = orjson.dumps({"metadata": raw["metadata"], "spec": raw.get("spec")})
+    decision = run(careful=False)
+    before: dict[str, Any] = orjson.loads(sent)
+    if decision.allowed and _problem(before["spec"], raw["spec"]) is None:
+        return decision
+    raw.update(before)
+    return run(careful=True)
+
+
+def _problem(before: dict[str, Any], after: dict[str, Any]) -> validity.Problem | None:
+    try:
+        return validity.new_problem(before, after)
+    except (AttributeError, TypeError) as error:
+        raise MalformedPod("spec", "expected fields as Kubernetes has them") from error
 
 
 def _out_of_scope(request: dict[str, Any], namespace: str, own_namespace: str) -> Reason | None:
@@ -113,7 +146,10 @@ def _name(metadata: dict[str, Any]) -> str:
 
 
 class _Admission:
-    """Applying the matching policies to one pod."""
+    """Applying the matching policies to one pod.
+
+    With `careful`, the result of each delicate feature is looked at before it is applied.
+    """
 
     def __init__(
         self,
@@ -122,7 +158,10 @@ class _Admission:
         read_labels: Mapping[str, frozenset[str] | None],
         before: dict[str, str | None],
         matching: Matching,
+        *,
+        careful: bool,
     ) -> None:
+        self.careful = careful
         self.pod = pod
         self.plan = Plan(pod)
         self.decision = decision
@@ -179,12 +218,9 @@ class _Admission:
         held = policy in self.matching.held
         for feature in features:
             changes = feature.static
-            if changes is None or feature.delicate:
-                refusal = self._check(feature)
-                if refusal is None and feature.delicate:
-                    refusal = self._invalid((feature,))
-            else:
-                refusal = plan.check(feature.on_conflict, changes)
+            refusal = self._check(feature) if changes is None else plan.check(feature.on_conflict, changes)
+            if self.careful and feature.delicate and refusal is None:
+                refusal = self._invalid((feature,))
             if held and refusal is None:
                 refusal = self._beyond()
             if refusal is not None:
@@ -199,7 +235,7 @@ class _Admission:
     def _apply_whole(self, policy: CompiledPolicy, features: tuple[Feature, ...]) -> Mapping[Feature, Reason]:
         for feature in features:
             refusal = self._check(feature)
-            if refusal is None and feature.delicate:
+            if self.careful and feature.delicate and refusal is None:
                 refusal = self._invalid(features[: features.index(feature) + 1])
             if policy in self.matching.held and refusal is None:
                 refusal = self._beyond()
@@ -239,10 +275,7 @@ class _Admission:
         for feature in features:
             trial.check(feature.on_conflict, self._changes(feature))
         trial.write()
-        try:
-            problem = validity.new_problem(pod.spec.raw or {}, copied["spec"])
-        except (AttributeError, TypeError) as error:
-            raise MalformedPod("spec", "expected fields as Kubernetes has them") from error
+        problem = _problem(pod.spec.raw or {}, copied["spec"])
         if problem is None:
             return None
         for container, (*within, key) in problem.places:

@@ -184,17 +184,19 @@ _common = {
 _ADDED = ("agent", "shipper", "proxy", "fetch-deps")
 
 
-def added_containers(**more: Search) -> Search:
+def added_containers(*names: str, **more: Search) -> Search:
     """A list of containers to add."""
     item = st.fixed_dictionaries(
-        {"name": pick(*_ADDED), "image": pick("i:1", "{{NAMESPACE}}/i")},
+        {"name": pick(*names), "image": pick("i:1", "{{NAMESPACE}}/i")},
         optional={**_common, "position": pick("First", "Last"), **more},
     )
     return listed(item, "name", most=2)
 
 
-init_containers = added_containers()
-sidecars = added_containers(native=st.booleans(), lifecycle=lifecycle, readinessProbe=_probe)
+init_containers = added_containers("agent", "fetch-deps")
+sidecars = added_containers(
+    "shipper", "proxy", native=st.booleans(), lifecycle=lifecycle, readinessProbe=_probe
+)
 _template_container = st.fixed_dictionaries(
     {"name": pick("spark", *_ADDED)},
     optional={

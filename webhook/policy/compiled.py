@@ -116,6 +116,7 @@ class CompiledPolicy:
         writes: the labels that it writes, with the values; one with a placeholder is any
         injects: by role, the containers and volumes that it adds
         reads_others: the roles for which it has features that look for what other policies may inject
+        delicate: the roles for which it has features after which the pod has to be looked at
     """
 
     name: str
@@ -136,6 +137,7 @@ class CompiledPolicy:
     writes: Mapping[str, frozenset[str]]
     injects: Mapping[str, Injected]
     reads_others: frozenset[str]
+    delicate: frozenset[str]
 
 
 def compile_policy(policy: Policy) -> CompiledPolicy:
@@ -183,6 +185,7 @@ def compile_wishes(policy: Policy, name: str, wishes: Sequence[Wish]) -> Compile
         writes={key: frozenset(values) for key, values in writes.items()},
         injects={role: _injects(items) for role, items in features.items()},
         reads_others=frozenset(role for role, items in features.items() if _reads_others(items)),
+        delicate=frozenset(role for role, items in features.items() if any(item.delicate for item in items)),
     )
 
 
