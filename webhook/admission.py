@@ -6,9 +6,9 @@ RFC 6902 operation; nothing is copied or compared afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -16,9 +16,10 @@ from webhook import spark, status, validity
 from webhook.changes import Change, EnsureKey
 from webhook.conditional import Matching, settle
 from webhook.decision import Decision, Finding
+from webhook.namespaces import Namespace
 from webhook.objects import MalformedPod
 from webhook.plan import Plan, Refusal
-from webhook.pod import Exactly, SparkPod
+from webhook.pod import Exactly, Injected, SparkPod
 from webhook.policy import requests
 from webhook.policy.compiled import CompiledPolicy, Feature, injected
 from webhook.policy.conditions import Subject
@@ -79,7 +80,7 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
         labels = {**conf.labels[role], **labels}
     candidates = [policy for policy in policies.matching(namespace, labels) if policy.features[role]]
     known = policies.namespace(namespace)
-    if any(policy.conditions is not None for policy in candidates):
+    if policies.conditional and any(policy.conditions is not None for policy in candidates):
         matching = settle(candidates, Subject(raw, labels, known, request, _OUR_ANNOTATIONS))
         in_effect = [policy for policy in matching.policies if policy not in matching.failed]
     else:
@@ -90,32 +91,46 @@ def admit(request: dict[str, Any], policies: PolicySet) -> Decision:
     if not matching.policies:
         return decision
     # A copy: the pod's own labels change while policies are applied.
-    seen, added = dict(labels), injected(in_effect, role)
-
-    def run(*, careful: bool) -> Decision:
-        result = replace(decision, findings=[])
-        pod = SparkPod(raw, role, known, seen, added)
-        admission = _Admission(pod, result, policies.read_labels, dict(before), matching, careful=careful)
-        admission.run(raw["metadata"].get("annotations"))
+    pod = _Subject(raw, role, known, dict(labels), injected(in_effect, role))
+    delicate = policies.delicate or conf is not None
+    if not delicate or not any(role in policy.delicate for policy in in_effect):
+        return _apply(pod, decision, policies.read_labels, before, matching, careful=False)
+    # All at once, and feature by feature only if Kubernetes would refuse the result: that is rare, and to
+    # look at what each feature does costs as much as all else together.
+    sent = orjson.dumps({"metadata": metadata, "spec": raw.get("spec")})
+    result = replace(decision, findings=[])
+    _apply(pod, result, policies.read_labels, dict(before), matching, careful=False)
+    original: dict[str, Any] = orjson.loads(sent)
+    if result.allowed and _problem(original["spec"], raw["spec"]) is None:
         return result
-
-    if not any(role in policy.delicate for policy in in_effect):
-        return run(careful=False)
-    return _checked(raw, run)
+    raw.update(original)
+    return _apply(pod, decision, policies.read_labels, before, matching, careful=True)
 
 
-def _checked(raw: dict[str, Any], run: Callable[..., Decision]) -> Decision:
-    """Apply all at once, and feature by feature only if Kubernetes would refuse the result.
+class _Subject(NamedTuple):
+    """What a SparkPod is made of."""
 
-    That is rare, and to look at the result of each feature costs as much as all else together.
-    """
-    sent = orjson.dumps({"metadata": raw["metadata"], "spec": raw.get("spec")})
-    decision = run(careful=False)
-    before: dict[str, Any] = orjson.loads(sent)
-    if decision.allowed and _problem(before["spec"], raw["spec"]) is None:
-        return decision
-    raw.update(before)
-    return run(careful=True)
+    raw: dict[str, Any]
+    role: str
+    namespace: Namespace
+    labels: Mapping[str, str]
+    injected: Injected
+
+
+def _apply(
+    subject: _Subject,
+    decision: Decision,
+    read_labels: Mapping[str, frozenset[str] | None],
+    before: dict[str, str | None],
+    matching: Matching,
+    *,
+    careful: bool,
+) -> Decision:
+    """Apply the policies to the pod as it is, and complete the decision."""
+    pod = SparkPod(*subject)
+    admission = _Admission(pod, decision, read_labels, before, matching, careful=careful)
+    admission.run(pod.metadata.get("annotations"))
+    return decision
 
 
 def _problem(before: dict[str, Any], after: dict[str, Any]) -> validity.Problem | None:

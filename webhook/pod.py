@@ -138,7 +138,6 @@ class SparkPod:
     Attributes:
         known: the views that were asked for
         spec: the view on the pod's spec
-        names: holds the claims of container names
 
     Raises:
         MalformedPod: here or from any accessor, if the JSON is not that of a pod
@@ -149,13 +148,13 @@ class SparkPod:
         "_made",
         "_maps",
         "_meta",
+        "_names",
         "_spark_container",
         "_values",
         "injected",
         "known",
         "labels",
         "metadata",
-        "names",
         "namespace",
         "patch",
         "role",
@@ -180,7 +179,7 @@ class SparkPod:
             raise MalformedPod("spec", "expected an object")
         self.spec = ObjectView(spec, self.patch, "/spec")
         self._meta = ObjectView(self.metadata, self.patch, "/metadata")
-        self.names = ObjectView({}, self.patch, "")
+        self._names: ObjectView | None = None
         self.injected = injected
         self.known: dict[Place, tuple[ListView, ...]] = {}
         self._values: dict[tuple[str, str], str | None] = {}
@@ -188,6 +187,13 @@ class SparkPod:
         self._made: set[str] = set()
         self._all: tuple[Container, ...] | None = None
         self._spark_container: Container | None = None
+
+    @property
+    def names(self) -> ObjectView:
+        """Holds the claims of container names."""
+        if self._names is None:
+            self._names = ObjectView({}, self.patch, "")
+        return self._names
 
     def map(self, field: str) -> MapView:
         """The view on `labels`, `annotations` (of metadata) or `nodeSelector` (of spec)."""

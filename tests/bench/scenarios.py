@@ -51,7 +51,7 @@ def scenarios() -> list[Scenario]:
         Scenario("a", "5 of 20 policies match", _documents(few), True, 0.35),
         Scenario("b", "20 of 20 policies match", _documents(many), True, 0.25),
         Scenario("c", "none of 20 policies matches", _documents([]), False, 0.6),
-        Scenario("d", "1 of 20 matches and uses every step", _every_step(), True, 0.01),
+        Scenario("d", "1 of 20 matches and uses every step", _every_step(), True, 0.04),
     ]
 
 

@@ -69,6 +69,7 @@ class PolicySet:
             if the policies are the same
 
     Attributes:
+        conditional, delicate: some policy has conditions, or features after which the pod has to be looked at
         confs: what pods' own requests were compiled to, by their text (webhook.policy.requests)
         read_labels: the pod labels that selectors and placeholders read and some policy writes, with the
             values that it may write; None: one with a placeholder, so any
@@ -88,6 +89,8 @@ class PolicySet:
         self.allowed = allowed
         self.confs: dict[str, Conf] = {}
         self._policies = tuple(policies)
+        self.conditional = any(policy.conditions is not None for policy in self._policies)
+        self.delicate = any(policy.delicate for policy in self._policies)
         self._namespaces = namespaces or {}
         self._all_namespaces = all_namespaces
         self._cluster = [policy for policy in self._policies if policy.namespace is None]
