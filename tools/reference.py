@@ -31,6 +31,12 @@ ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "reference.md"
 CASES = ROOT / "tests" / "cases"
 _NAMES = {"string": "text", "integer": "whole number", "boolean": "true or false", "number": "number"}
+_OF_EVERY_FEATURE = (
+    *(Reason.REPLACED, Reason.CONFLICT_KEPT, Reason.CONFLICT_REJECTED, Reason.EXECUTOR_NOT_REJECTED),
+    *(Reason.POLICY_CONFLICT, Reason.SPARK_CONTAINER_NOT_FOUND, Reason.CONTAINER_NOT_FOUND),
+    *(Reason.NO_VALUE, Reason.INVALID_VALUE, Reason.CONDITION_FAILED, Reason.EXCLUDED),
+    Reason.POLICY_WITHDRAWN,
+)
 _PLACEHOLDERS = {
     "APP_ID": "the application's id (label spark-app-selector)",
     "APP_NAME": "its name (label spark-app-name)",
@@ -104,7 +110,7 @@ def _chapter(chapter: Any) -> Iterator[str]:
         yield ""
         for model in _models(field.annotation):
             yield from _table(model, "")
-        yield f"Reason codes: {_reasons(name)}."
+        yield f"Reason codes beside [those of every feature](#reason-codes): {_reasons(name)}."
         yield ""
 
 
@@ -206,8 +212,8 @@ def _reasons(field: str) -> str:
     for file in (CASES / field).glob("*.yaml"):
         expect = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)["expect"]
         found |= {item["reason"] for item in expect.get("findings", ())}
-    ordered = [reason for reason in Reason if reason.value in found]
-    return ", ".join(f"[`{reason}`](#reason-codes)" for reason in ordered) or "none of its own"
+    ordered = [reason for reason in Reason if reason.value in found and reason not in _OF_EVERY_FEATURE]
+    return ", ".join(f"`{reason}`" for reason in ordered) or "none"
 
 
 def _more() -> Iterator[str]:
@@ -267,6 +273,8 @@ def _more() -> Iterator[str]:
     yield "| `status` | pod | written by the webhook: what is in effect, what is not and why |"
     yield ""
     yield "## Reason codes"
+    yield ""
+    yield f"Every feature may end with {', '.join(f'`{reason}`' for reason in _OF_EVERY_FEATURE)}."
     yield ""
     yield "| code | meaning |"
     yield "| --- | --- |"
