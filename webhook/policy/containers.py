@@ -72,7 +72,7 @@ class AddedContainerItem(Item):
     @property
     def runs_to_its_end(self) -> bool:
         """True for an init container that ends before the next one begins."""
-        raise NotImplementedError
+        return getattr(self, "restartPolicy", None) != "Always"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -92,10 +92,6 @@ _NOT_OF_A_CONTAINER = {"onConflict", "position", "before", "after", "native"}
 
 class InitContainerItem(AddedContainerItem):
     """A container that must have ended well before those of the pod begin."""
-
-    @property
-    def runs_to_its_end(self) -> bool:
-        return getattr(self, "restartPolicy", None) != "Always"
 
 
 class SidecarItem(AddedContainerItem):
