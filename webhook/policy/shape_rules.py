@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from webhook.defaults import quantity
 from webhook.policy import values
 from webhook.policy.values import INT32_MAX, fault
 
@@ -210,9 +211,20 @@ def _mount(value: Json) -> None:
         raise fault("needs readOnly: true", "recursiveReadOnly")
 
 
+def _claim(value: Json) -> None:
+    """A claim's spec."""
+    modes = value.get("accessModes", ())
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        raise fault("ReadWriteOncePod goes with no other mode", "accessModes")
+    size = value.get("resources", {}).get("requests", {}).get("storage")
+    if size is not None and quantity(size) == 0:
+        raise fault("must be greater than 0", "resources", "requests", "storage")
+
+
 CHECKS: Final[Mapping[str, Check]] = {
     "AppArmorProfile": _profile,
     "LabelSelectorRequirement": _requirement,
+    "PersistentVolumeClaimSpec": _claim,
     "NodeSelectorRequirement": _requirement,
     "SeccompProfile": _profile,
     "Toleration": _toleration,

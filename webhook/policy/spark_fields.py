@@ -9,7 +9,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from webhook.policy import shapes, values
+from webhook.defaults import quantity
+from webhook.policy import placeholders, shape_rules, shapes, values
 from webhook.policy.items import MAX_INNER, MAX_ITEMS, ContainerItem, Item, Model, MountPath, cel, item_list
 from webhook.policy.shapes import OPAQUE, FieldOf, Shape
 from webhook.policy.values import DnsSubdomain, FixedDnsLabel, Text, fault
@@ -26,13 +27,28 @@ class OnDemandClaim(Model):
     storageClass: DnsSubdomain | None = Field(
         default=None, description="The StorageClass; the cluster's default one if absent.", examples=["fast"]
     )
-    accessModes: list[str] = Field(
+    accessModes: Annotated[list[str], FieldOf("PersistentVolumeClaimSpec", "accessModes")] = Field(
         default=["ReadWriteOnce"],
         min_length=1,
         max_length=4,
         description="The claim's access modes.",
         examples=[["ReadWriteOncePod"]],
     )
+
+    def spec(self) -> dict[str, Any]:
+        """The claim's spec, as Kubernetes has it."""
+        found: dict[str, Any] = {
+            "accessModes": self.accessModes,
+            "resources": {"requests": {"storage": self.size}},
+        }
+        return found if self.storageClass is None else {**found, "storageClassName": self.storageClass}
+
+    @model_validator(mode="after")
+    def _as_kubernetes_has_it(self) -> Self:
+        if quantity(self.size) == 0:
+            raise fault("must be greater than 0", "size")
+        shape_rules.CHECKS["PersistentVolumeClaimSpec"]({"accessModes": self.accessModes})
+        return self
 
 
 class LocalDirsItem(Item):
@@ -85,13 +101,7 @@ class LocalDirsItem(Item):
         """The volume source, as a volume has it."""
         if self.onDemand is None:
             return {name: value for name in _SOURCES if (value := getattr(self, name)) is not None}
-        spec: dict[str, Any] = {
-            "accessModes": self.onDemand.accessModes,
-            "resources": {"requests": {"storage": self.onDemand.size}},
-        }
-        if self.onDemand.storageClass is not None:
-            spec["storageClassName"] = self.onDemand.storageClass
-        return {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        return {"ephemeral": {"volumeClaimTemplate": {"spec": self.onDemand.spec()}}}
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -101,6 +111,12 @@ class LocalDirsItem(Item):
         if len(set(self.paths)) < len(self.paths):
             raise fault("a path stands twice: remove one", "paths")
         return self
+
+
+def _without_spaces(*texts: str) -> None:
+    """Fail if a part of JAVA_TOOL_OPTIONS would be read as several; the JVM would not start."""
+    if any(char.isspace() for text in texts for char in text if not placeholders.present(text)):
+        raise fault("JAVA_TOOL_OPTIONS can't hold a space inside of an option: use a configuration file")
 
 
 class JavaAgentItem(ContainerItem):
@@ -133,8 +149,7 @@ class JavaAgentItem(ContainerItem):
     def _consistent(self) -> Self:
         if (self.configMap is None) != (self.configPath is None):
             raise fault("configMap and configPath only go together: state both, or none")
-        if any(" " in text for text in (self.jar, self.options, *self.properties, *self.properties.values())):
-            raise fault("JAVA_TOOL_OPTIONS can't hold a space inside of an option: use a configuration file")
+        _without_spaces(self.jar, self.options, *self.properties, *self.properties.values())
         return self
 
 
@@ -171,6 +186,7 @@ class MonitoringItem(ContainerItem):
     def _consistent(self) -> Self:
         if (self.configMap is None) == (self.configFile is None):
             raise fault("needs exactly one of configMap and configFile")
+        _without_spaces(self.jar, self.configFile or "")
         return self
 
 
@@ -189,7 +205,8 @@ class SparkFields(Model):
     javaAgents: list[JavaAgentItem] = item_list(
         description=(
             "Java agents, set in JAVA_TOOL_OPTIONS, to which they are joined: the options that the author or "
-            "Spark has set stay."
+            "Spark has set stay. Every JVM in the container reads it, also one that is started beside "
+            "Spark's."
         ),
         examples=[[{"name": "otel", "jar": "/opt/agents/otel.jar"}]],
     )
