@@ -165,7 +165,7 @@ def _field_of(field: FieldInfo) -> Iterator[FieldOf]:
 def _cell(field: FieldInfo) -> str:
     default = field.default
     shown = ""
-    if not field.is_required() and default not in (None, [], {}, "") and not isinstance(default, BaseModel):
+    if not field.is_required() and field.default_factory is None and default not in (None, [], {}, ""):
         shown = f" Default: `{_inline(default)}`."
     example = (field.examples or [None])[0]
     told = "" if example is None or isinstance(example, dict | list) else f" Example: `{_inline(example)}`."

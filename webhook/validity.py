@@ -100,7 +100,7 @@ def _sleeps(spec: Json) -> Iterator[Problem]:
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
         return
-    for container in spec.get("containers") or ():
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for hook, handler in (container.get("lifecycle") or {}).items():
             if ((handler.get("sleep") or {}).get("seconds") or 0) > grace:
                 yield Problem(

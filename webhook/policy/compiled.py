@@ -223,7 +223,11 @@ def _reads_others(features: Iterable[Feature]) -> bool:
 def _features(policy: Policy, name: str, role: str, wishes: Sequence[Wish]) -> Iterable[Feature]:
     own: RoleBlock = getattr(policy.spec, role)
     asked = [wish for wish in wishes if wish.role in ("", role)]
+    blocks = (policy.spec.common, own, *(wish.block for wish in asked))
+    stated = frozenset().union(*(block.model_fields_set for block in blocks))
     for step in STEPS:
+        if step.field not in stated:
+            continue
         # Within one block items of one identity are for different containers (lint), so all of them count.
         ours = list(_items(step, own))
         for wish in asked:

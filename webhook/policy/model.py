@@ -125,6 +125,10 @@ def _for_drivers_only() -> ConfigDict:
     return cel(*rules)
 
 
+# Shared, since nothing here is ever changed; pydantic would copy a default for every policy.
+_NOTHING, _EVERYTHING = RoleBlock(), Match()
+
+
 class PolicySpec(Model):
     """What a policy asks for, how strongly, and where."""
 
@@ -150,7 +154,7 @@ class PolicySpec(Model):
         default=False, description="All of the policy is applied to a pod, or nothing of it.", examples=[True]
     )
     match: Match = Field(
-        default=Match(),
+        default_factory=lambda: _EVERYTHING,
         description="Which pods the policy is for; what is absent does not restrict.",
         examples=[{"podSelector": {"matchLabels": {"team": "lake"}}}],
     )
@@ -165,17 +169,17 @@ class PolicySpec(Model):
         examples=[{"spark.kubernetes.executor.secrets.lake": "/etc/secrets/lake"}],
     )
     common: RoleBlock = Field(
-        default=RoleBlock(),
+        default_factory=lambda: _NOTHING,
         description="What drivers and executors get.",
         examples=[{"labels": {"team": "lake"}}],
     )
     driver: RoleBlock = Field(
-        default=RoleBlock(),
+        default_factory=lambda: _NOTHING,
         description="What drivers get; an item wins over the same one of common.",
         examples=[{"nodeSelector": {"pool": "drivers"}}],
     )
     executor: RoleBlock = Field(
-        default=RoleBlock(),
+        default_factory=lambda: _NOTHING,
         description="What executors get; an item wins over the same one of common.",
         examples=[{"tolerations": [{"key": "spot", "operator": "Exists"}]}],
     )

@@ -38,6 +38,8 @@ class Asked(NamedTuple):
 def features(block: RoleBlock) -> Iterator[Asked]:
     """The features of a block, in the order in which they are applied."""
     for step in STEPS:
+        if step.field not in block.model_fields_set:
+            continue
         for at, item in step.items(getattr(block, step.field)):
             try:
                 changes = step.changes(item)
