@@ -6,8 +6,10 @@ the reason codes of a field those that its cases in tests/cases expect.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
@@ -30,12 +32,11 @@ from webhook.reasons import Reason
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "reference.md"
 CASES = ROOT / "tests" / "cases"
-_NAMES = {"string": "text", "integer": "whole number", "boolean": "true or false", "number": "number"}
 _OF_EVERY_FEATURE = (
     *(Reason.REPLACED, Reason.CONFLICT_KEPT, Reason.CONFLICT_REJECTED, Reason.EXECUTOR_NOT_REJECTED),
     *(Reason.POLICY_CONFLICT, Reason.SPARK_CONTAINER_NOT_FOUND, Reason.CONTAINER_NOT_FOUND),
     *(Reason.NO_VALUE, Reason.INVALID_VALUE, Reason.CONDITION_FAILED, Reason.EXCLUDED),
-    Reason.POLICY_WITHDRAWN,
+    *(Reason.WOULD_BE_INVALID, Reason.POLICY_WITHDRAWN),
 )
 _PLACEHOLDERS = {
     "APP_ID": "the application's id (label spark-app-selector)",
@@ -168,12 +169,14 @@ def _cell(field: FieldInfo) -> str:
     if not field.is_required() and field.default_factory is None and default not in (None, [], {}, ""):
         shown = f" Default: `{_inline(default)}`."
     example = (field.examples or [None])[0]
-    told = "" if example is None or isinstance(example, dict | list) else f" Example: `{_inline(example)}`."
+    told = "" if example is None else f" Example: `{_inline(example)}`."
     return f"{field.description}{shown}{told}".replace("|", "\\|")
 
 
 def _inline(value: Any) -> str:
     value = getattr(value, "value", value)
+    if isinstance(value, dict | list):
+        return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000).strip()
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -207,13 +210,19 @@ def _scalars(annotation: Any) -> Iterator[type]:
 
 
 def _reasons(field: str) -> str:
-    """The reason codes that the field's cases expect of findings."""
+    """The reason codes that the cases, whatever they are about, expect of findings of this field."""
+    of_field = re.compile(rf"(common|driver|executor)\.{field}\b")
     found: set[str] = set()
-    for file in (CASES / field).glob("*.yaml"):
-        expect = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)["expect"]
-        found |= {item["reason"] for item in expect.get("findings", ())}
+    for expect in _expectations():
+        found |= {item["reason"] for item in expect.get("findings", ()) if of_field.match(item["field"])}
     ordered = [reason for reason in Reason if reason.value in found and reason not in _OF_EVERY_FEATURE]
     return ", ".join(f"`{reason}`" for reason in ordered) or "none"
+
+
+@cache
+def _expectations() -> tuple[Any, ...]:
+    files = sorted(CASES.glob("*/*.yaml"))
+    return tuple(yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)["expect"] for file in files)
 
 
 def _more() -> Iterator[str]:
