@@ -119,6 +119,7 @@ _VOLUMES = {f"{_K8S}{role}.volumes.": role for role in ROLES}
 _TOKENS = f"{_K8S}kerberos.tokenSecret."
 # Where Spark has properties of its own, which only look like a key of the grammar.
 _PLAIN = ("spark.executor.", "spark.driver.")
+_LONGEST_COMPARED = 120
 _KNOWN = (*_PREFIXES, *_WHOLE, *_VOLUMES, f"{_TOKENS}name", f"{_TOKENS}itemKey")
 
 
@@ -192,7 +193,9 @@ def _said(error: ValidationError) -> Iterable[str]:
 
 
 def _unknown(key: str) -> str:
-    if not key.startswith(_PLAIN) and (near := _nearest(key)):
+    # Comparing costs more the longer a key is, and anybody can write one into an annotation.
+    comparable = len(key) <= _LONGEST_COMPARED and not key.startswith(_PLAIN)
+    if comparable and (near := _nearest(key)):
         return f"not a key of Spark's grammar here, did you mean {near}?"
     if key.startswith("spark."):
         return (
@@ -215,7 +218,11 @@ def _nearest(key: str) -> str | None:
     best, found = 0.86, None
     for label, suggestion in written.items():
         have, _, known = label.partition("\0")
-        likeness = difflib.SequenceMatcher(None, have, known.rstrip(".").lower()).ratio()
+        matcher = difflib.SequenceMatcher(None, have, known.rstrip(".").lower())
+        # Cheap upper bounds first: most known keys are nothing like it.
+        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
+            continue
+        likeness = matcher.ratio()
         if likeness > best and suggestion != key:
             best, found = likeness, suggestion
     return found
