@@ -148,3 +148,19 @@ def test_an_annotation_never_harms(text: str) -> None:
     assert first.decision.allowed
     assert door.new_problems(first) == []
     assert door.admit(door.again(first, review), policies).operations == []
+
+
+def test_a_key_that_is_too_long_is_compared_with_none() -> None:
+    """To compare a key costs more the longer it is, and anybody can write one."""
+    for length, near in ((1, True), (500, False)):
+        (found,) = grammar.read({"spark.kubernetes.driver.secret." + "a" * length: "/a"})
+        assert isinstance(found, Wrong)
+        assert ("did you mean" in found.message) is near
+
+
+def test_no_part_of_a_value_is_told() -> None:
+    review = corpus.review("4.3.0/cluster-bare-driver")
+    conf = "spark.kubernetes.driverEnv.A={{HUNTER2}}"
+    review["request"]["object"]["metadata"]["annotations"] = {"sparkwebhook.dev/conf": conf}
+    (finding,) = door.admit(review, door.policy_set("")).decision.findings
+    assert "HUNTER2" not in str(finding)

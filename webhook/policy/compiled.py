@@ -229,16 +229,15 @@ def _features(policy: Policy, name: str, role: str, wishes: Sequence[Wish]) -> I
         if step.field not in stated:
             continue
         # Within one block items of one identity are for different containers (lint), so all of them count.
-        ours = list(_items(step, own))
+        shared = [(f"common.{step.field}{at}", item) for at, item in _items(step, policy.spec.common)]
+        ours = [(f"{role}.{step.field}{at}", item) for at, item in _items(step, own)]
         for wish in asked:
-            ours += [(f"sparkConf[{wish.key}]", item) for _, item in _items(step, wish.block)]
+            items = ours if wish.role else shared
+            items += [(f"sparkConf[{wish.key}]", item) for _, item in _items(step, wish.block)]
         taken = {step.identity(item) for _, item in ours}
-        for at, item in _items(step, policy.spec.common):
-            if step.identity(item) not in taken:  # else the role's item wins
-                where = f"common.{step.field}{at}"
-                yield _feature(policy, f"{name} {where}", role, step, (where, item))
-        for at, item in ours:
-            where = at if at.startswith("sparkConf[") else f"{role}.{step.field}{at}"
+        # The role's item wins over that of both roles.
+        kept = [(where, item) for where, item in shared if step.identity(item) not in taken]
+        for where, item in (*kept, *ours):
             yield _feature(policy, f"{name} {where}", role, step, (where, item))
 
 

@@ -130,6 +130,11 @@ def known_keys() -> Iterator[str]:
             yield f"{key}*" if key.endswith(".") else key
 
 
+def first_key(key: str, pairs: Mapping[str, str]) -> str:
+    """The key as it is written, for what several keys have in common: the first of them."""
+    return key if key in pairs else next(one for one in pairs if one.startswith(f"{key}."))
+
+
 def read(pairs: Mapping[str, str]) -> Iterator[Wish | Wrong]:
     """What keys and their values ask for, in the order in which they are written."""
     volumes: dict[str, tuple[str, Json]] = {}

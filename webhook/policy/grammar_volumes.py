@@ -56,6 +56,11 @@ def block(kind: str, name: str, options: Json) -> Json:
     read_only = _boolean(options, "mount.readOnly")
     source = _SOURCES[kind](options, bool(read_only))
     if name.startswith(LOCAL_DIRS_PREFIX):
+        for option in ("mount.subPath", "mount.subPathExpr"):
+            if options.get(option):
+                raise ValueError(f"{option} is not for scratch space, which has a volume of its own")
+        if read_only:
+            raise ValueError("mount.readOnly is not for scratch space")
         return {"localDirs": {**source, "paths": [options["mount.path"]]}}
     mount = {"mountPath": options["mount.path"]}
     stated = {
@@ -122,7 +127,7 @@ def _claim(options: Json, read_only: bool) -> Json:
     name = _required(options, "claimName")["claimName"]
     if "OnDemand" in name:
         return _ephemeral(options, read_only)
-    for key in ("options.storageClass", "options.sizeLimit", "label.", "annotation."):
+    for key in (option.rstrip("*") for option in _CLAIM):
         if any(option.startswith(key) for option in options):
             raise ValueError(f"{key.rstrip('.')} is for a claim that is made: use claimName OnDemand")
     claim = {"claimName": name.replace("SPARK_EXECUTOR_ID", "{{EXECUTOR_ID}}")}

@@ -89,8 +89,7 @@ def _requests(root: Node, allowed: frozenset[str]) -> Iterator[Fault]:
     pairs = _mapping(_mapping(document.get("spec")).get("sparkConf"))
     texts = {key: value for key, value in pairs.items() if isinstance(key, str) and isinstance(value, str)}
     for found in grammar.read(texts):
-        at = found.key if found.key in texts else next(key for key in texts if key.startswith(found.key))
-        path = ("spec", "sparkConf", at)
+        path = ("spec", "sparkConf", grammar.first_key(found.key, texts))
         if isinstance(found, grammar.Wrong):
             yield messages.fault(root, path, found.message, at_key=True)
         elif document.get("kind") == NAMESPACED_KIND:

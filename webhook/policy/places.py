@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from webhook.plan import Change
-from webhook.policy import messages, positions
+from webhook.policy import grammar, messages, positions
 from webhook.policy.lint import BLOCKS, listed, overlap
 from webhook.policy.model import Policy
 from webhook.policy.positions import Fault, Node, Path
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     """One feature of a block.
 
     Attributes:
-        path: where in the block it stands
+        path: where it stands, in the block or in the spec
         item: the item, as the step has it
         changes: what it asks for, with placeholders as they are written; nothing if that can't be told
     """
@@ -49,17 +49,26 @@ def features(block: RoleBlock) -> Iterator[Asked]:
 
 
 def doubled(root: Node, policy: Policy) -> Iterator[Fault]:
-    """The features of a valid policy that no pod can have beside others of their block."""
+    """The features of a valid policy that no pod can have beside others for the same roles."""
+    wishes = [wish for wish in grammar.read(policy.spec.sparkConf) if isinstance(wish, grammar.Wish)]
     for name in BLOCKS:
         taken: dict[Hashable, list[tuple[Path, Any, Hashable]]] = {}
-        for feature in features(getattr(policy.spec, name)):
+        asked = [
+            feature._replace(path=(name, *feature.path)) for feature in features(getattr(policy.spec, name))
+        ]
+        for wish in wishes:
+            if (wish.role or BLOCKS[0]) == name:
+                path = ("sparkConf", grammar.first_key(wish.key, policy.spec.sparkConf))
+                asked += [feature._replace(path=path) for feature in features(wish.block)]
+        for feature in asked:
             met = _met(feature, taken)
             if met is not None:
                 place, first = met
-                there = messages.fault(root, ("spec", name, *first), "")
+                there = messages.fault(root, ("spec", *first), "")
                 where = positions.show(there.path) + (f" on line {there.line}" if there.line else "")
                 message = f"wants another {_shown(place)} than {where}: remove one of them"
-                yield messages.fault(root, ("spec", name, *feature.path), message)
+                at_key = feature.path[0] == "sparkConf"
+                yield messages.fault(root, ("spec", *feature.path), message, at_key=at_key)
 
 
 def _met(

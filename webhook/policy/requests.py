@@ -43,9 +43,9 @@ def of(policies: PolicySet, annotations: Any) -> Conf | None:
 
 
 def ordered(policies: list[CompiledPolicy], conf: Conf) -> list[CompiledPolicy]:
-    """The policies with the requests after the last mandatory one."""
-    at = max((index for index, policy in enumerate(policies, 1) if policy.mandatory), default=0)
-    return [*policies[:at], conf.policy, *policies[at:]]
+    """The mandatory policies, the requests, the other policies; each kind in its order."""
+    mandatory = [policy for policy in policies if policy.mandatory]
+    return [*mandatory, conf.policy, *(policy for policy in policies if not policy.mandatory)]
 
 
 def _compile(text: str, allowed: frozenset[str]) -> Conf:
@@ -101,7 +101,7 @@ def _lines(text: str) -> Iterator[tuple[str, str | Refused]]:
         )
         return
     seen: set[str] = set()
-    for number, written in enumerate(text.splitlines(), 1):
+    for number, written in enumerate(text.split("\n"), 1):
         if number > _MAX_LINES:
             yield (
                 ANNOTATION,
@@ -116,8 +116,9 @@ def _lines(text: str) -> Iterator[tuple[str, str | Refused]]:
             yield f"line {number}", Refused(Reason.INVALID_CONF, "write it as key=value")
         elif key in seen:
             yield key, Refused(Reason.INVALID_CONF, "stands twice: the first one counts")
-        elif problem := values.any_text_error(value):
-            yield key, Refused(Reason.INVALID_CONF, problem)
+        elif values.any_text_error(value):
+            # The text itself would show a part of the value.
+            yield key, Refused(Reason.INVALID_CONF, "it holds a placeholder that is not known, or a NUL")
         else:
             seen.add(key)
             yield key, value
